@@ -14,6 +14,8 @@ UNITS=${UNITS:-/etc/systemd/system}
 SHARE=$PREFIX/share
 ZSH=${ZSH:-$SHARE/zsh/site-functions}
 DOC=$SHARE/doc/fatpath
+# Units that start the program, wherever it is.
+PROGRAM_UNITS="fatpath.service fatpath-responder.service"
 
 # MODE FILE TARGET
 files() {
@@ -56,8 +58,9 @@ put_all() {
         completion=$("$native" completions "$shell")
         printf '%s\n' "$completion" | install -D -m 644 /dev/stdin "$DESTDIR$target"
     done
-    sed "s|@PREFIX@|$PREFIX|" packaging/fatpath.service |
-        install -D -m 644 /dev/stdin "$DESTDIR$UNITS/fatpath.service"
+    for unit in $PROGRAM_UNITS; do
+        sed "s|@PREFIX@|$PREFIX|" "packaging/$unit" | install -D -m 644 /dev/stdin "$DESTDIR$UNITS/$unit"
+    done
     files | while read -r mode file target; do
         install -D -m "$mode" "$file" "$DESTDIR$target"
     done
@@ -67,7 +70,8 @@ put_all() {
 }
 
 take_all() {
-    rm -f "$DESTDIR$PREFIX/bin/fatpath" "$DESTDIR$UNITS/fatpath.service" \
+    for unit in $PROGRAM_UNITS; do rm -f "$DESTDIR$UNITS/$unit"; done
+    rm -f "$DESTDIR$PREFIX/bin/fatpath" \
         "$DESTDIR$SHARE"/man/man1/fatpath*.1 "$DESTDIR$SHARE"/man/man5/fatpath-*.5 \
         "$DESTDIR$SHARE"/man/man7/fatpath-*.7
     completions | while read -r _ target; do rm -f "$DESTDIR$target"; done

@@ -481,7 +481,7 @@ fn every_command_has_a_man_page_without_backticks() {
 }
 
 /// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
-const FAILURES: [&str; 56] = [
+const FAILURES: [&str; 57] = [
     "analyse /nonexistent.pcap",
     "archive path 192.0.2.0/24 --archive RUN/none",
     "archive query --archive RUN/none",
@@ -507,6 +507,7 @@ const FAILURES: [&str; 56] = [
     "measure next --file /nonexistent.toml",
     "measure now x --run-dir RUN",
     "measure one-way dtn1 --clock-error 1ms --key RUN/none",
+    "measure rate dtn1 --key RUN/none",
     "measure respond --file /nonexistent.toml",
     "measure run x --file /nonexistent.toml",
     "measure status --file /nonexistent.toml",

@@ -117,7 +117,9 @@ fn one_way_delay_is_told_apart_with_its_doubt_and_archived() {
     fs::write(daemon.path("measure.toml"), test).unwrap();
     let pid = Pid::from_raw(i32::try_from(daemon.child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::HUP).unwrap();
-    let run = until("its event", || archived(&daemon));
+    let run = until("its event", || {
+        archived(&daemon, |run| run["body"]["note"].is_null())
+    });
     assert_eq!(run["name"], "test.one_way");
     assert_eq!(run["value"], run["body"]["values"]["delay_there_avg"][0]);
     assert!(run["body"]["start_us"].as_i64().unwrap() > 0);
@@ -144,7 +146,96 @@ fn one_way_delay_is_told_apart_with_its_doubt_and_archived() {
     assert!(said.contains("one_way are not answered"), "{said}");
 }
 
-fn archived(daemon: &Daemon) -> Option<Value> {
+/// The packets of trains that are sent in a second of the path's rate are the most that a test may send.
+#[test]
+fn the_rate_of_a_path_is_found_counted_and_archived() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("rate", "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    ends.write_file("kinds = ['echo', 'rate']\nbytes_a_day = '1GB'");
+    ends.respond();
+    // On a busy host a run fails, or says that it may be wrong by half.
+    let is_sure = |values: &Value| values["rate_doubt"][0].as_f64().is_some_and(|it| it < 0.5);
+    let within = |values: &Value| {
+        let value = |name: &str, unit: &str| {
+            assert_eq!(values[name][1], unit, "{values}");
+            values[name][0].as_f64().unwrap()
+        };
+        for name in ["rate", "available_rate"] {
+            assert!((80e6..120e6).contains(&value(name, "b/s")), "{values}");
+        }
+        // A train may find it full, which is 250 kB, or not.
+        let queues = ["queue", "queue_at_least"].map(|name| values[name][0].as_f64());
+        let queue = queues.into_iter().flatten().next().unwrap();
+        assert!((100e3..400e3).contains(&queue), "{values}");
+        assert!(value("sent", "B") < 100e6 / 8.0, "{values}");
+    };
+    let values = until("an estimate", || {
+        let output = ends.asking("rate", "a", &["--most-rate", "2gbit"]).output();
+        let outcome: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        Some(outcome["values"].clone()).filter(is_sure)
+    });
+    within(&values);
+    let sent = values["sent"][0].as_f64().unwrap();
+    let ended = ends.event("ended", |event| event["bytes"].as_f64() == Some(sent));
+    assert_eq!(ended["kind"], "rate");
+    assert!(
+        ended["answered"].as_f64().unwrap() > 0.5 * sent / 1500.0,
+        "{ended}"
+    );
+    assert!(ends.used()["bytes"].as_f64().unwrap() >= sent);
+    // On a schedule, into the archive.
+    let daemon = Daemon::start_in(Some(&ends.lab.namespace("a")), "[archive]\n");
+    let (host, key, trust) = (ends.lab.address("b"), ends.text("a"), ends.text("hosts"));
+    let test = format!(
+        "[[test]]\nname = 'far'\ntool = 'rate'\nto = '{host}'\nevery = '10s'\nduration = '10s'\n\
+         most_rate = '2gbit'\nkey = '{key}'\ntrust = '{trust}'\n"
+    );
+    fs::write(daemon.path("measure.toml"), test).unwrap();
+    let pid = Pid::from_raw(i32::try_from(daemon.child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::HUP).unwrap();
+    let run = until("its event", || {
+        archived(&daemon, |run| is_sure(&run["body"]["values"]))
+    });
+    assert_eq!(run["name"], "test.rate");
+    assert_eq!(run["value"], run["body"]["values"]["rate"][0]);
+    within(&run["body"]["values"]);
+}
+
+#[test]
+fn trains_are_recorded_only_of_who_may_and_within_limits() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("trains", "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let refused = |ends: &Ends, why: &str| {
+        let output = ends.asking("rate", "a", &[]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(why), "{said}");
+    };
+    // A test that loads the path is allowed by name.
+    ends.write_file("");
+    ends.respond();
+    refused(&ends, "tests of the kind rate are not answered");
+    ends.end(Signal::TERM);
+    ends.write_file("kinds = ['rate']\nbytes_a_day = '200kB'");
+    ends.respond();
+    refused(&ends, "left for today");
+    let used = ends.used()["bytes"].as_u64().unwrap();
+    assert!((1..=200_000).contains(&used), "{used}");
+    ends.end(Signal::TERM);
+    // A responder that is gone leaves no estimate behind.
+    ends.write_file("kinds = ['rate']");
+    ends.respond();
+    let asking = ends.asking("rate", "a", &[]).spawn().unwrap();
+    ends.event("began", |_| true);
+    ends.end(Signal::KILL);
+    let output = asking.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!output.status.success() && said.contains("error"), "{said}");
+    assert!(!said.contains("values"), "{said}");
+}
+
+/// The first run in the archive for which `is_it`.
+fn archived(daemon: &Daemon, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
     let output = Command::new(FATPATH)
         .args(["archive", "query", "--json", "--kind", "test", "--archive"])
         .arg(daemon.path("archive"))
@@ -156,8 +247,7 @@ fn archived(daemon: &Daemon) -> Option<Value> {
     let runs = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
-    runs.into_iter()
-        .find(|run: &Value| run["body"]["note"].is_null())
+    runs.into_iter().find(is_it)
 }
 
 #[test]

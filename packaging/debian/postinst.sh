@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The daemon is not started by installing it: the administrator writes a policy, and enables it. An upgrade starts it
-# anew where it runs; what it loaded goes on tuning meanwhile, and the new build takes live flows over.
+# The daemon is not started by installing it: the administrator writes a policy, and enables it; as little is the responder.
+# An upgrade starts either anew where it runs; what the daemon loaded goes on tuning meanwhile, and the new build takes live
+# flows over.
 set -e
 [ "$1" = configure ] || exit 0
 
@@ -12,6 +13,7 @@ else
 fi
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
-if [ -n "$2" ] && systemctl --quiet is-active fatpath.service; then
-    systemctl restart fatpath.service
-fi
+[ -n "$2" ] || exit 0
+for unit in fatpath.service fatpath-responder.service; do
+    if systemctl --quiet is-active "$unit"; then systemctl restart "$unit"; fi
+done

@@ -5,7 +5,7 @@ set -e
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 [ "$1" = purge ] || exit 0
 
-rm -rf /var/lib/fatpath /var/lib/fatpath-responder /var/log/fatpath
+rm -rf /var/lib/fatpath /var/lib/fatpath-responder /var/lib/private/fatpath-responder /var/log/fatpath
 # What could not be put back is in the journal: another installation of fatpath can do it until the next boot.
 [ -e /run/fatpath/changes.json ] || rm -rf /run/fatpath
 rmdir /etc/fatpath 2>/dev/null || true

@@ -5,10 +5,10 @@ set -e
 [ "$1" = remove ] || exit 0
 
 if [ -d /run/systemd/system ]; then
-    systemctl stop fatpath.service fatpath-bpffs.service
+    systemctl stop fatpath-responder.service fatpath.service fatpath-bpffs.service
 fi
 if command -v systemctl >/dev/null; then
-    systemctl --quiet disable fatpath.service || true
+    systemctl --quiet disable fatpath.service fatpath-responder.service || true
 fi
 # Where nothing is loaded and nothing of the host is changed, there may be no root of a kernel to ask.
 # In a chroot it would be the host's.

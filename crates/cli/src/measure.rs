@@ -2,6 +2,7 @@
 //! `fatpath measure`: tests on a schedule, and tests of other hosts.
 
 mod between;
+mod rate;
 
 use crate::archive::time::{now_us, shown};
 use crate::not_running::not_running;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 pub const HELP: &str = "\
 A file lists the tests: what is run, to whom, how often. docs/measure.md
-explains its keys. Tests between hosts of fatpath (echo, one-way) need a
+explains its keys. Tests between hosts of fatpath (echo, one-way, rate) need a
 responder at the other end, and keys of both (fatpath keys).
 
 Examples:
@@ -33,6 +34,7 @@ Examples:
   fatpath measure respond --user nobody
   fatpath measure echo dtn2 --duration 5s
   fatpath measure one-way dtn2 --json
+  fatpath measure rate dtn2
   fatpath measure status --json";
 
 #[derive(Subcommand)]
@@ -51,6 +53,9 @@ pub enum Command {
     Echo(between::EchoArguments),
     /// Measure one-way delay as well, by the clocks of both hosts, with the doubt that they leave
     OneWay(between::OneWayArguments),
+    /// Measure the rate of the bottleneck on the way to such a host, by packet trains that fill the path for moments
+    #[command(after_help = rate::HELP)]
+    Rate(rate::RateArguments),
     /// Answer tests of the peers that the file names, within their limits; in the foreground
     Respond(between::RespondArguments),
     /// Print whose tests are answered here, and what each peer has used of its limits today
@@ -107,6 +112,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Now(arguments) => return now(arguments),
         Command::Echo(arguments) => return between::run_echo(arguments),
         Command::OneWay(arguments) => return between::run_one_way(arguments),
+        Command::Rate(arguments) => return rate::run(arguments),
         Command::Respond(arguments) => return between::run_respond(arguments),
         Command::Status(arguments) => return between::run_status(arguments),
     }

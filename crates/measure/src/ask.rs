@@ -14,12 +14,24 @@ const PACKET_BYTES: RangeInclusive<u16> = crate::echo::HEADER_BYTES as u16..=895
 const PACKETS: RangeInclusive<u32> = 1..=1_000_000;
 /// From one datagram to the next, in µs.
 const INTERVAL_US: RangeInclusive<u32> = 1_000..=60_000_000;
+/// Of a test of trains, in µs.
+const DURATION_US: RangeInclusive<u64> = 1_000_000..=3_600_000_000;
 
 /// A test that somebody wants to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
-    /// Which.
-    pub kind: Kind,
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Ask {
+    /// Datagrams are sent back.
+    Echo(Datagrams),
+    /// The same, with the responder's times.
+    OneWay(Datagrams),
+    /// The arrival of packet trains is recorded.
+    Rate(Trains),
+}
+
+/// Datagrams that are to be sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Datagrams {
     /// The UDP port from which the datagrams come.
     pub port: u16,
     /// How many.
@@ -30,12 +42,47 @@ pub struct Ask {
     pub interval_us: u32,
 }
 
+/// Trains that are to be recorded. Each is announced by a line of its own ([`crate::trains::read`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trains {
+    /// The UDP port from which they come.
+    pub port: u16,
+    /// The test is over by then.
+    pub duration_us: u64,
+}
+
+/// What a test costs the responder at most, as far as it is known before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Of which kind it is.
+    pub kind: Kind,
+    /// How long it lasts by itself.
+    pub duration_us: u64,
+    /// What it makes the responder send. What trains bring is not known yet ([`crate::Ledger::more`]).
+    pub bytes: u64,
+    /// The same in a second.
+    pub rate_bps: u64,
+}
+
+/// Packets of a train that arrived together: ns after the run before it, sequence number of the first, how many.
+pub type Run = (u32, u32, u32);
+
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Datagrams to the UDP port of the responder's number are sent back.
+    /// Datagrams to the UDP port of the responder's number are sent back; in a test of trains, the next line or the train that
+    /// was announced is waited for.
     Granted {},
+    /// Of the train that was announced, the packets that arrived.
+    Arrived {
+        /// In order of arrival; several lines follow one another.
+        runs: Vec<Run>,
+        /// Packets that the responder's kernel dropped when they had arrived.
+        overrun: u32,
+        /// No more follow.
+        is_last: bool,
+    },
     /// A test that is about the responder's times has ended.
     Ended {
         /// What the responder knows of its clock; none: nothing any more.
@@ -66,16 +113,61 @@ impl Ask {
     /// See [`BadLine`].
     pub fn read(line: &str) -> Result<Ask, BadLine> {
         let ask: Ask = read(line)?;
-        let in_range = [
-            ("port", ask.port > 0),
-            ("packets", PACKETS.contains(&ask.packets)),
-            ("packet_bytes", PACKET_BYTES.contains(&ask.packet_bytes)),
-            ("interval_us", INTERVAL_US.contains(&ask.interval_us)),
-        ];
-        match in_range.iter().find(|(_, is_in)| !is_in) {
-            Some((name, _)) => Err(BadLine::Range(name)),
-            None => Ok(ask),
+        match &ask {
+            Ask::Echo(datagrams) | Ask::OneWay(datagrams) => datagrams.check()?,
+            Ask::Rate(trains) => in_range([
+                ("port", trains.port > 0),
+                ("duration_us", DURATION_US.contains(&trains.duration_us)),
+            ])?,
         }
+        Ok(ask)
+    }
+
+    /// Of which kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Ask::Echo(_) => Kind::Echo,
+            Ask::OneWay(_) => Kind::OneWay,
+            Ask::Rate(_) => Kind::Rate,
+        }
+    }
+
+    /// The UDP port from which its datagrams come.
+    pub fn port(&self) -> u16 {
+        match self {
+            Ask::Echo(datagrams) | Ask::OneWay(datagrams) => datagrams.port,
+            Ask::Rate(trains) => trains.port,
+        }
+    }
+
+    /// What it costs.
+    pub fn cost(&self) -> Cost {
+        let kind = self.kind();
+        match self {
+            Ask::Echo(datagrams) | Ask::OneWay(datagrams) => Cost {
+                kind,
+                duration_us: datagrams.duration_us(),
+                bytes: datagrams.bytes(),
+                rate_bps: datagrams.rate_bps(),
+            },
+            Ask::Rate(trains) => Cost {
+                kind,
+                duration_us: trains.duration_us,
+                bytes: 0,
+                rate_bps: 0,
+            },
+        }
+    }
+}
+
+impl Datagrams {
+    fn check(&self) -> Result<(), BadLine> {
+        in_range([
+            ("port", self.port > 0),
+            ("packets", PACKETS.contains(&self.packets)),
+            ("packet_bytes", PACKET_BYTES.contains(&self.packet_bytes)),
+            ("interval_us", INTERVAL_US.contains(&self.interval_us)),
+        ])
     }
 
     /// How long the test lasts by itself.
@@ -109,7 +201,15 @@ impl Reply {
     }
 }
 
-fn read<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, BadLine> {
+/// The first of these that is out of its range.
+pub(crate) fn in_range<const N: usize>(numbers: [(&'static str, bool); N]) -> Result<(), BadLine> {
+    match numbers.iter().find(|(_, is_in)| !is_in) {
+        Some((name, _)) => Err(BadLine::Range(name)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn read<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, BadLine> {
     match line.len() <= MOST_LINE_BYTES {
         true => serde_json::from_str(line).map_err(|_| BadLine::Form),
         false => Err(BadLine::Form),
@@ -133,10 +233,19 @@ mod tests {
     #[test]
     fn an_ask_says_what_it_costs() {
         let ask = Ask::read(ASK).unwrap();
-        assert_eq!((ask.duration_us(), ask.bytes()), (10_000_000, 11_200));
-        assert_eq!(ask.rate_bps(), 8960);
+        let cost = ask.cost();
+        assert_eq!((cost.duration_us, cost.bytes), (10_000_000, 11_200));
+        assert_eq!((cost.kind, cost.rate_bps), (Kind::Echo, 8960));
         assert_eq!(serde_json::to_string(&ask).unwrap(), ASK);
+        let trains = Ask::read(TRAINS).unwrap();
+        assert_eq!(
+            (trains.kind(), trains.cost().duration_us),
+            (Kind::Rate, 10_000_000)
+        );
+        assert_eq!(serde_json::to_string(&trains).unwrap(), TRAINS);
     }
+
+    const TRAINS: &str = r#"{"kind":"rate","port":9,"duration_us":10000000}"#;
 
     #[test]
     fn what_is_absurd_is_refused() {
@@ -152,6 +261,14 @@ mod tests {
         ] {
             assert!(Ask::read(&ASK.replace(from, to)).is_err(), "{to}");
         }
+        for (from, to) in [
+            ("\"port\":9", "\"port\":0"),
+            ("us\":10000000", "us\":1"),
+            ("us\":10000000", "us\":3600000001"),
+            ("rate", "echo"),
+        ] {
+            assert!(Ask::read(&TRAINS.replace(from, to)).is_err(), "{to}");
+        }
         assert!(Ask::read(&format!("{ASK}{}", " ".repeat(MOST_LINE_BYTES))).is_err());
     }
 
@@ -165,7 +282,7 @@ mod tests {
         #[test]
         fn whatever_is_said_is_in_range_or_refused(line in "\\PC{0,80}|[0-9a-z{}\":,]{0,120}") {
             if let Ok(ask) = Ask::read(&line) {
-                prop_assert!(ask.packets > 0 && ask.interval_us > 0, "{ask:?}");
+                prop_assert!(ask.port() > 0 && ask.cost().duration_us > 0, "{ask:?}");
             }
             let _ = Reply::read(&line);
         }

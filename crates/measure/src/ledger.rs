@@ -2,7 +2,7 @@
 //! What peers have used of their limits. What a test may send counts from its beginning, so that a crash gives nothing
 //! back; what it did not send is given back when it ends.
 
-use crate::{Ask, Kind, Peer};
+use crate::{Cost, Kind, Peer};
 use fatpath_units::{show_bytes, show_rate, show_time};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Ledger {
 pub struct Used {
     /// Days since 1970, of UTC.
     pub day: i64,
-    /// Sent to it, or kept for a test that runs.
+    /// Sent to it or received in trains, or kept for a test that runs.
     pub bytes: u64,
     /// Tests that were answered.
     pub tests: u64,
@@ -58,15 +58,15 @@ impl Ledger {
     ///
     /// # Errors
     /// It is beyond a limit; see [`Refusal`].
-    pub fn begin(&mut self, peer: &Peer, ask: &Ask, now_us: i64) -> Result<(), Refusal> {
+    pub fn begin(&mut self, peer: &Peer, cost: &Cost, now_us: i64) -> Result<(), Refusal> {
         let used = self.of(&peer.name, now_us);
         let judged = match self.running.contains(&peer.name) {
             true => Err(Refusal::Running),
-            false => judge(peer, ask, used.bytes),
+            false => judge(peer, cost, used.bytes),
         };
         let noted = match judged {
             Ok(()) => Used {
-                bytes: used.bytes.saturating_add(ask.bytes()),
+                bytes: used.bytes.saturating_add(cost.bytes),
                 tests: used.tests + 1,
                 last_us: now_us,
                 ..used
@@ -83,7 +83,22 @@ impl Ledger {
         judged
     }
 
-    /// A test of the peer has ended: `kept_bytes` were kept for it on `day`, and it sent `sent_bytes`.
+    /// Keeps more for the test of the peer that runs.
+    ///
+    /// # Errors
+    /// So much is not left of the day.
+    pub fn more(&mut self, peer: &Peer, bytes: u64, now_us: i64) -> Result<(), Refusal> {
+        let used = self.of(&peer.name, now_us);
+        let left_bytes = peer.bytes_a_day.saturating_sub(used.bytes);
+        if bytes > left_bytes {
+            return Err(Refusal::Bytes(left_bytes));
+        }
+        let bytes = used.bytes + bytes;
+        self.peers.insert(peer.name.clone(), Used { bytes, ..used });
+        Ok(())
+    }
+
+    /// A test of the peer has ended: `kept_bytes` were kept for it at its beginning, on `day`, and it sent `sent_bytes`.
     pub fn end(&mut self, peer: &str, day: i64, kept_bytes: u64, sent_bytes: u64) {
         self.running.remove(peer);
         // What was kept on a day that is over matters no more.
@@ -109,18 +124,18 @@ impl Ledger {
     }
 }
 
-fn judge(peer: &Peer, ask: &Ask, used_bytes: u64) -> Result<(), Refusal> {
+fn judge(peer: &Peer, cost: &Cost, used_bytes: u64) -> Result<(), Refusal> {
     let left_bytes = peer.bytes_a_day.saturating_sub(used_bytes);
-    if !peer.kinds.contains(&ask.kind) {
-        return Err(Refusal::Kind(ask.kind));
+    if !peer.kinds.contains(&cost.kind) {
+        return Err(Refusal::Kind(cost.kind));
     }
-    if ask.duration_us() > peer.longest_us {
+    if cost.duration_us > peer.longest_us {
         return Err(Refusal::Longer(peer.longest_us));
     }
-    if ask.rate_bps() > peer.rate_bps {
+    if cost.rate_bps > peer.rate_bps {
         return Err(Refusal::Faster(peer.rate_bps));
     }
-    match ask.bytes() > left_bytes {
+    match cost.bytes > left_bytes {
         true => Err(Refusal::Bytes(left_bytes)),
         false => Ok(()),
     }
@@ -129,6 +144,7 @@ fn judge(peer: &Peer, ask: &Ask, used_bytes: u64) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Ask, Datagrams, Trains};
     use proptest::prelude::*;
 
     fn peer() -> Peer {
@@ -144,33 +160,34 @@ mod tests {
     }
 
     /// 10 s of 8,960 b/s: 11,200 bytes.
-    fn ask() -> Ask {
-        Ask {
-            kind: Kind::Echo,
-            port: 9,
-            packets: 100,
-            packet_bytes: 64,
-            interval_us: 100_000,
-        }
+    const DATAGRAMS: Datagrams = Datagrams {
+        port: 9,
+        packets: 100,
+        packet_bytes: 64,
+        interval_us: 100_000,
+    };
+
+    fn cost() -> Cost {
+        Ask::Echo(DATAGRAMS).cost()
     }
 
     #[test]
     fn limits_hold() {
-        let begin = |peer: Peer, ask: Ask| Ledger::default().begin(&peer, &ask, 0);
-        assert_eq!(begin(peer(), ask()), Ok(()));
+        let begin = |peer: Peer, cost: Cost| Ledger::default().begin(&peer, &cost, 0);
+        assert_eq!(begin(peer(), cost()), Ok(()));
         let none = Peer {
             kinds: vec![],
             ..peer()
         };
-        assert_eq!(begin(none, ask()), Err(Refusal::Kind(Kind::Echo)));
-        let longer = Ask {
-            packets: 101,
-            ..ask()
+        assert_eq!(begin(none, cost()), Err(Refusal::Kind(Kind::Echo)));
+        let longer = Cost {
+            duration_us: 10_000_001,
+            ..cost()
         };
         assert_eq!(begin(peer(), longer), Err(Refusal::Longer(10_000_000)));
-        let faster = Ask {
-            interval_us: 50_000,
-            ..ask()
+        let faster = Cost {
+            rate_bps: 10_001,
+            ..cost()
         };
         assert_eq!(begin(peer(), faster), Err(Refusal::Faster(10_000)));
     }
@@ -178,38 +195,68 @@ mod tests {
     #[test]
     fn what_was_not_sent_is_given_back_and_a_day_has_its_end() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Ok(()));
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Err(Refusal::Running));
-        ledger.end("dtn1", 0, ask().bytes(), 1_200);
+        assert_eq!(ledger.begin(&peer(), &cost(), 0), Ok(()));
+        assert_eq!(ledger.begin(&peer(), &cost(), 0), Err(Refusal::Running));
+        ledger.end("dtn1", 0, cost().bytes, 1_200);
         assert_eq!(ledger.of("dtn1", 0).bytes, 1_200);
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Ok(()));
-        ledger.end("dtn1", 0, ask().bytes(), ask().bytes());
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Err(Refusal::Bytes(7_600)));
+        assert_eq!(ledger.begin(&peer(), &cost(), 0), Ok(()));
+        ledger.end("dtn1", 0, cost().bytes, cost().bytes);
+        assert_eq!(
+            ledger.begin(&peer(), &cost(), 0),
+            Err(Refusal::Bytes(7_600))
+        );
         let used = ledger.of("dtn1", 0);
         assert_eq!((used.tests, used.refused), (2, 2));
-        assert_eq!(ledger.begin(&peer(), &ask(), DAY_US), Ok(()));
-        ledger.end("dtn1", 1, ask().bytes(), ask().bytes());
+        assert_eq!(ledger.begin(&peer(), &cost(), DAY_US), Ok(()));
+        ledger.end("dtn1", 1, cost().bytes, cost().bytes);
         // Back to the first day, and no day is begun anew.
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Err(Refusal::Bytes(8_800)));
+        assert_eq!(
+            ledger.begin(&peer(), &cost(), 0),
+            Err(Refusal::Bytes(8_800))
+        );
+    }
+
+    #[test]
+    fn each_train_counts_until_the_day_is_used_up() {
+        let (mut ledger, peer) = (
+            Ledger::default(),
+            Peer {
+                kinds: vec![Kind::Rate],
+                ..peer()
+            },
+        );
+        let trains = Trains {
+            port: 9,
+            duration_us: 1_000_000,
+        };
+        assert_eq!(ledger.begin(&peer, &Ask::Rate(trains).cost(), 0), Ok(()));
+        assert_eq!(ledger.more(&peer, 15_000, 0), Ok(()));
+        assert_eq!(ledger.more(&peer, 6_000, 0), Err(Refusal::Bytes(5_000)));
+        ledger.end("dtn1", 0, 0, 0);
+        assert_eq!(ledger.of("dtn1", 0).bytes, 15_000);
+        assert_eq!(ledger.more(&peer, 6_000, DAY_US), Ok(()));
     }
 
     #[test]
     fn a_clock_that_was_years_ahead_keeps_nobody_out() {
         let mut ledger = Ledger::default();
         let ahead_us = 10_000 * DAY_US;
-        assert_eq!(ledger.begin(&peer(), &ask(), ahead_us), Ok(()));
-        ledger.end("dtn1", 10_000, ask().bytes(), ask().bytes());
-        assert_eq!(ledger.begin(&peer(), &ask(), DAY_US), Ok(()));
-        assert_eq!(ledger.of("dtn1", DAY_US).bytes, ask().bytes());
+        assert_eq!(ledger.begin(&peer(), &cost(), ahead_us), Ok(()));
+        ledger.end("dtn1", 10_000, cost().bytes, cost().bytes);
+        assert_eq!(ledger.begin(&peer(), &cost(), DAY_US), Ok(()));
+        assert_eq!(ledger.of("dtn1", DAY_US).bytes, cost().bytes);
     }
 
     #[test]
     fn a_crash_gives_nothing_back() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Ok(()));
+        assert_eq!(ledger.begin(&peer(), &cost(), 0), Ok(()));
         let text = serde_json::to_string(&ledger).unwrap();
         let mut ledger: Ledger = serde_json::from_str(&text).unwrap();
-        assert_eq!(ledger.begin(&peer(), &ask(), 0), Err(Refusal::Bytes(8_800)));
+        assert_eq!(
+            ledger.begin(&peer(), &cost(), 0),
+            Err(Refusal::Bytes(8_800))
+        );
     }
 
     proptest! {
@@ -221,12 +268,15 @@ mod tests {
             let mut sent: BTreeMap<i64, u64> = BTreeMap::new();
             for (packets, packet_bytes, interval_us, most, wait_us) in steps {
                 now_us += wait_us / 20;
-                let ask = Ask { packets, packet_bytes, interval_us, ..ask() };
-                if ledger.begin(&peer(), &ask, now_us).is_ok() {
+                let cost = Ask::Echo(Datagrams { packets, packet_bytes, interval_us, ..DATAGRAMS }).cost();
+                if ledger.begin(&peer(), &cost, now_us).is_ok() {
                     let day = ledger.of("dtn1", now_us).day;
-                    let bytes = most.min(ask.bytes());
+                    let bytes = most.min(cost.bytes);
                     *sent.entry(day).or_default() += bytes;
-                    ledger.end("dtn1", day, ask.bytes(), bytes);
+                    if ledger.more(&peer(), most, now_us).is_ok() {
+                        *sent.entry(day).or_default() += most;
+                    }
+                    ledger.end("dtn1", day, cost.bytes, bytes);
                 }
             }
             prop_assert!(sent.values().all(|bytes| *bytes <= peer().bytes_a_day), "{sent:?}");

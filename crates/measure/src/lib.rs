@@ -17,8 +17,9 @@ mod plan;
 mod read;
 mod schedule;
 mod tool;
+pub mod trains;
 
-pub use ask::{Ask, BadLine, MOST_LINE_BYTES, Reply, shown};
+pub use ask::{Ask, BadLine, Cost, Datagrams, MOST_LINE_BYTES, Reply, Run, Trains, shown};
 pub use lease::{Answer, Leases, Message};
 pub use ledger::{Ledger, Refusal, Used};
 pub use one_way::{Clock, Trip, one_way};
@@ -27,6 +28,6 @@ pub use plan::{Plan, Test};
 pub use read::parse;
 pub use schedule::Schedule;
 pub use tool::{
-    Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, ReadError, Tool, Traceroute, Unit,
-    Values,
+    Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Rate, ReadError, Tool, Traceroute,
+    Unit, Values,
 };

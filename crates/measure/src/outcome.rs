@@ -36,7 +36,14 @@ pub fn is_failure(outcome: &TestOutcome) -> bool {
 
 /// The one number of a run's event: the value that the tool is there for.
 pub fn main_value(outcome: &TestOutcome) -> Option<f64> {
-    let main = ["delay_there_avg", "rtt_avg", "goodput", "hops", "path_mtu"];
+    let main = [
+        "delay_there_avg",
+        "rtt_avg",
+        "rate",
+        "goodput",
+        "hops",
+        "path_mtu",
+    ];
     let named = main.iter().find_map(|name| outcome.values.get(*name));
     named
         .or(outcome.values.values().next())

@@ -29,9 +29,9 @@ pub struct Peer {
     pub kinds: Vec<Kind>,
     /// No test of it lasts longer.
     pub longest_us: u64,
-    /// What its tests make this host send in a day of UTC, headers of UDP and IPv6 included.
+    /// What its tests make this host send in a day of UTC, headers of UDP and IPv6 included, or receive of packet trains.
     pub bytes_a_day: u64,
-    /// The same in a second, at the average from a test's beginning.
+    /// What its tests make this host send in a second, at the average from a test's beginning.
     pub rate_bps: u64,
 }
 
@@ -43,11 +43,20 @@ pub enum Kind {
     Echo,
     /// And when each came and left by this host's clock: one-way delay.
     OneWay,
+    /// The arrival of packet trains is recorded: the path's rate.
+    Rate,
 }
 
 impl Kind {
     /// All, by name.
-    pub const ALL: [(&str, Kind); 2] = [("echo", Kind::Echo), ("one_way", Kind::OneWay)];
+    pub const ALL: [(&str, Kind); 3] = [
+        ("echo", Kind::Echo),
+        ("one_way", Kind::OneWay),
+        ("rate", Kind::Rate),
+    ];
+
+    /// What a peer may ask for where the file does not say. A test of rate fills the path for moments.
+    pub const DEFAULT: [Kind; 2] = [Kind::Echo, Kind::OneWay];
 }
 
 impl fmt::Display for Kind {

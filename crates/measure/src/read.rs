@@ -10,8 +10,7 @@ use fatpath_units as units;
 use std::ops::RangeInclusive;
 
 const S: u64 = 1_000_000;
-const TOOLS: &str =
-    "\"ping\", \"echo\", \"one_way\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
+const TOOLS: &str = "\"ping\", \"echo\", \"one_way\", \"rate\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
 
 /// Reads the text of a file.
 ///
@@ -94,6 +93,7 @@ fn tool_named(name: &str) -> Option<ReadTool> {
         "ping" => ping,
         "echo" => |section| Some(Tool::Echo(peers::echo(section))),
         "one_way" => |section| Some(Tool::OneWay(peers::one_way(section))),
+        "rate" => |section| Some(Tool::Rate(peers::rate(section))),
         "iperf3" => iperf3,
         "traceroute" => traceroute,
         "path_mtu" => |_| Some(Tool::PathMtu),
@@ -345,6 +345,7 @@ mod tests {
             [
                 "ping",
                 "echo",
+                "rate",
                 "iperf3",
                 "traceroute",
                 "path_mtu",

@@ -2,8 +2,7 @@
 //! The tools: each is a command line, and a reader of what it prints.
 //!
 //! A new tool is a variant of [`Tool`] with a name, what it is started as, and its reader; its keys are read in
-//! `read.rs`. One that is no program, such as packet trains between two fatpath hosts, answers `None` in
-//! [`Tool::command`], and whoever runs tests performs it in place of a program.
+//! `read.rs`.
 
 mod echo;
 mod iperf3;
@@ -11,12 +10,14 @@ mod netlogger;
 mod path_mtu;
 mod ping;
 mod program;
+mod rate;
 mod traceroute;
 
 pub use echo::Echo;
 pub use iperf3::{Iperf3, Protocol};
 pub use ping::Ping;
 pub use program::{Format, Mapping, Program};
+pub use rate::Rate;
 pub use traceroute::Traceroute;
 
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub enum Tool {
     Echo(Echo),
     /// One-way delay as well, by the clocks of both.
     OneWay(Echo),
+    /// The bottleneck's rate, by packet trains between hosts of fatpath.
+    Rate(Rate),
     /// Throughput.
     Iperf3(Iperf3),
     /// The routers of the path.
@@ -66,6 +69,7 @@ impl Tool {
             Tool::Ping(_) => "ping",
             Tool::Echo(_) => "echo",
             Tool::OneWay(_) => "one_way",
+            Tool::Rate(_) => "rate",
             Tool::Iperf3(_) => "iperf3",
             Tool::Traceroute(_) => "traceroute",
             Tool::PathMtu => "path_mtu",
@@ -73,14 +77,18 @@ impl Tool {
         }
     }
 
-    /// It measures a rate by filling the path.
-    pub fn measures_rate(&self) -> bool {
-        matches!(self, Tool::Iperf3(_))
+    /// The peer's port of a test that measures a rate by filling the path; `None`: it does not.
+    pub fn rate_port(&self) -> Option<u16> {
+        match self {
+            Tool::Iperf3(iperf3) => Some(iperf3.port),
+            Tool::Rate(rate) => Some(rate.port),
+            _ => None,
+        }
     }
 
     /// It is run by fatpath itself.
     pub fn is_own(&self) -> bool {
-        matches!(self, Tool::Echo(_) | Tool::OneWay(_))
+        matches!(self, Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_))
     }
 
     /// The program and its arguments, to measure the peer `to` for so long; `None` for a tool that is no program.
@@ -90,6 +98,7 @@ impl Tool {
             Tool::Ping(ping) => ping.command(to, duration_us),
             Tool::Echo(echo) => echo.command("echo", to, duration_us),
             Tool::OneWay(echo) => echo.command("one-way", to, duration_us),
+            Tool::Rate(rate) => rate.command(to, duration_us),
             Tool::Iperf3(iperf3) => iperf3.command(to, duration_us),
             Tool::Traceroute(traceroute) => traceroute.command(to),
             Tool::PathMtu => path_mtu::command(to),
@@ -104,7 +113,7 @@ impl Tool {
     pub fn read(&self, output: &str) -> Result<Values, ReadError> {
         let values = match self {
             Tool::Ping(_) => ping::read(output),
-            Tool::Echo(_) | Tool::OneWay(_) => echo::read(output),
+            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => echo::read(output),
             Tool::Iperf3(_) => iperf3::read(output),
             Tool::Traceroute(_) => traceroute::read(output),
             Tool::PathMtu => path_mtu::read(output),

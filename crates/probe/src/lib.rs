@@ -3,11 +3,13 @@
 //!
 //! [`send`] paces a train and says when each batch left; [`Receiver`] collects its packets with the kernel's
 //! timestamps. What the two records mean is decided in `fatpath-train`. Start at [`packet::Header`], the content of a
-//! datagram.
+//! datagram: each proves by a secret of both ends that it is of their test, and nothing else gets into a record.
 
 pub mod packet;
 mod receive;
+mod secret;
 mod send;
 
-pub use receive::{Patience, Receiver};
+pub use receive::{Patience, Receiver, Record};
+pub use secret::{Secret, TAG_BYTES};
 pub use send::{send, set_udp_segment};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Receives the packets of a train with the kernel's timestamps.
 
+use crate::Secret;
 use crate::packet::Header;
 use fatpath_train::{Arrival, Train};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
@@ -22,12 +23,26 @@ pub struct Patience {
     pub first: Duration,
     /// For the next, from the last that came.
     pub next: Duration,
+    /// For all of them.
+    pub all: Duration,
+}
+
+/// What is known of a train at its end.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// In order of arrival, each packet once.
+    pub arrivals: Vec<Arrival>,
+    /// Packets that arrived and that the kernel dropped, because they were not read in time. Those after the last that was
+    /// read count to the next train.
+    pub overrun: u32,
 }
 
 /// A socket that receives trains of one test.
 pub struct Receiver {
     socket: UdpSocket,
-    test: u64,
+    /// What the kernel has dropped since the socket was made.
+    dropped: u32,
+    secret: Secret,
     buffer: Vec<u8>,
     control: Vec<u8>,
 }
@@ -38,15 +53,18 @@ struct Received {
     bytes: usize,
     /// Of each datagram but the last.
     datagram_bytes: usize,
+    /// Before it, since the socket was made; none: nothing.
+    dropped: Option<u32>,
 }
 
 impl Receiver {
-    /// Takes a bound socket for test `test`.
+    /// Takes a bound socket for the test of `secret`.
     ///
     /// # Errors
     /// The kernel's, where it refuses timestamps.
-    pub fn new(socket: UdpSocket, test: u64) -> io::Result<Receiver> {
+    pub fn new(socket: UdpSocket, secret: Secret) -> io::Result<Receiver> {
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         // Before Linux 5.0 each datagram comes by itself.
         let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
@@ -54,14 +72,14 @@ impl Receiver {
         }
         Ok(Receiver {
             socket,
-            test,
+            dropped: 0,
+            secret,
             buffer: vec![0; LARGEST_BYTES],
-            control: nix::cmsg_space!(nix::sys::time::TimeSpec, i32),
+            control: nix::cmsg_space!(nix::sys::time::TimeSpec, i32, u32),
         })
     }
 
-    /// The packets of `train`, number `number` of the test, in order of arrival, each once; until all have come or
-    /// patience ends.
+    /// The packets of `train`, number `number` of the test; until all have come or patience ends.
     ///
     /// # Errors
     /// The kernel's.
@@ -70,41 +88,53 @@ impl Receiver {
         number: u32,
         train: &Train,
         patience: Patience,
-    ) -> io::Result<Vec<Arrival>> {
+    ) -> io::Result<Record> {
+        let dropped = self.dropped;
         let mut arrivals = Arrivals::of(train);
-        let mut end = Instant::now() + patience.first;
+        let begun = Instant::now();
+        let mut end = begun + patience.first.min(patience.all);
         while arrivals.missing > 0 {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            self.socket.set_read_timeout(Some(left))?;
-            let received = match self.read() {
+            let received = match self.read_within(left) {
                 Ok(received) => received,
                 Err(error) if is_time_out(&error) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            self.dropped = received.dropped.unwrap_or(self.dropped);
             if self.take(number, &received, &mut arrivals) {
-                end = Instant::now() + patience.next;
+                end = (Instant::now() + patience.next).min(begun + patience.all);
             }
         }
-        Ok(arrivals.runs)
+        Ok(Record {
+            arrivals: arrivals.runs,
+            overrun: self.dropped.wrapping_sub(dropped),
+        })
     }
 
-    fn read(&mut self) -> io::Result<Received> {
+    /// In a burst one call of the kernel's gives each, and no time is set.
+    fn read_within(&mut self, most: Duration) -> io::Result<Received> {
+        match self.read(MsgFlags::MSG_DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.socket.set_read_timeout(Some(most))?;
+                self.read(MsgFlags::empty())
+            }
+            read => read,
+        }
+    }
+
+    fn read(&mut self, flags: MsgFlags) -> io::Result<Received> {
         let mut parts = [IoSliceMut::new(&mut self.buffer)];
         let control = Some(&mut self.control[..]);
-        let message = recvmsg::<()>(
-            self.socket.as_raw_fd(),
-            &mut parts,
-            control,
-            MsgFlags::empty(),
-        )?;
+        let message = recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, control, flags)?;
         let mut received = Received {
             at_ns: 0,
             bytes: message.bytes,
             datagram_bytes: message.bytes,
+            dropped: None,
         };
         for control in message.cmsgs()? {
             match control {
@@ -114,6 +144,7 @@ impl Receiver {
                 ControlMessageOwned::UdpGroSegments(bytes) if bytes > 0 => {
                     received.datagram_bytes = bytes as usize;
                 }
+                ControlMessageOwned::RxqOvfl(dropped) => received.dropped = Some(dropped),
                 _ => {}
             }
         }
@@ -128,11 +159,8 @@ impl Receiver {
     fn take(&self, number: u32, received: &Received, arrivals: &mut Arrivals) -> bool {
         let missing = arrivals.missing;
         let datagrams = self.buffer[..received.bytes].chunks(received.datagram_bytes.max(1));
-        for header in datagrams.filter_map(Header::decoded) {
-            if header.test == self.test && header.train == number {
-                arrivals.note(received.at_ns, header.sequence);
-            }
-        }
+        let opened = datagrams.filter_map(|it| Header::opened(it, number, &self.secret));
+        opened.for_each(|header| arrivals.note(received.at_ns, header.sequence));
         arrivals.missing < missing
     }
 }
@@ -191,13 +219,25 @@ mod tests {
     const PATIENCE: Patience = Patience {
         first: Duration::from_secs(10),
         next: Duration::from_secs(2),
+        all: Duration::from_secs(20),
     };
+
+    fn shortly() -> Patience {
+        Patience {
+            all: Duration::from_millis(50),
+            ..PATIENCE
+        }
+    }
+
+    fn secret(byte: u8) -> Secret {
+        Secret::new(&[byte; 32])
+    }
 
     fn pair() -> (UdpSocket, Receiver) {
         let far = UdpSocket::bind("127.0.0.1:0").unwrap();
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         near.connect(far.local_addr().unwrap()).unwrap();
-        (near, Receiver::new(far, 7).unwrap())
+        (near, Receiver::new(far, secret(7)).unwrap())
     }
 
     /// Loopback has no bottleneck: all arrives, at the rate at which it was sent.
@@ -209,8 +249,8 @@ mod tests {
             packet_bytes: 1500,
         };
         let (near, mut receiver) = pair();
-        let sent = send(&near, 7, 3, &train).unwrap();
-        let arrived = receiver.receive(3, &train, PATIENCE).unwrap();
+        let sent = send(&near, &secret(7), 3, &train).unwrap();
+        let arrived = receiver.receive(3, &train, PATIENCE).unwrap().arrivals;
         assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 200);
         // Of a loaded machine the rate is uneven; it is then refused rather than wrong.
         if let Ok(response) = Response::of(&train, &sent, &arrived) {
@@ -236,8 +276,8 @@ mod tests {
         };
         assert!(train.batch_packets() > 1);
         let (near, mut receiver) = pair();
-        send(&near, 7, 0, &train).unwrap();
-        let arrived = receiver.receive(0, &train, PATIENCE).unwrap();
+        send(&near, &secret(7), 0, &train).unwrap();
+        let arrived = receiver.receive(0, &train, PATIENCE).unwrap().arrivals;
         assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 100);
     }
 
@@ -250,12 +290,10 @@ mod tests {
         };
         let (near, mut receiver) = pair();
         let header = Header {
-            test: 7,
             train: 1,
             sequence: 0,
         };
         let strangers = [
-            Header { test: 8, ..header },
             Header { train: 0, ..header },
             Header {
                 sequence: 2,
@@ -263,31 +301,50 @@ mod tests {
             },
         ];
         for header in strangers.into_iter().chain([header, header]) {
-            near.send(&header.encoded()).unwrap();
+            near.send(&header.sealed(&secret(7))).unwrap();
         }
+        // The second of the train by whoever does not have its secret.
+        let second = Header {
+            sequence: 1,
+            ..header
+        };
+        near.send(&second.sealed(&secret(8))).unwrap();
+        let before = receiver.receive(1, &train, shortly()).unwrap().arrivals;
+        assert_eq!(before.iter().map(|run| run.packets).sum::<u32>(), 1);
+        near.send(&header.sealed(&secret(7))).unwrap();
         near.send(b"").unwrap();
-        near.send(
-            &Header {
-                sequence: 1,
-                ..header
-            }
-            .encoded(),
-        )
-        .unwrap();
-        let arrived = receiver.receive(1, &train, PATIENCE).unwrap();
+        near.send(&second.sealed(&secret(7))).unwrap();
+        let arrived = receiver.receive(1, &train, PATIENCE).unwrap().arrivals;
         assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 2);
-        assert_eq!(
-            receiver
-                .receive(
-                    2,
-                    &train,
-                    Patience {
-                        first: Duration::ZERO,
-                        ..PATIENCE
-                    }
-                )
-                .unwrap(),
-            []
+        let nothing = receiver.receive(2, &train, shortly()).unwrap();
+        assert_eq!(nothing, Record::default());
+    }
+
+    /// Whoever reads too late learns that the kernel dropped packets, and how many.
+    #[test]
+    fn what_the_kernel_drops_is_no_loss_of_the_path() {
+        let train = Train {
+            rate_bps: 4_000_000_000,
+            packets: 400,
+            packet_bytes: 1500,
+        };
+        let (near, mut receiver) = pair();
+        setsockopt(&receiver.socket, sockopt::RcvBuf, &65_536).unwrap();
+        send(&near, &secret(7), 0, &train).unwrap();
+        let first = receiver.receive(0, &train, shortly()).unwrap();
+        let arrived: u32 = first.arrivals.iter().map(|run| run.packets).sum();
+        assert!((1..400).contains(&arrived), "{arrived}");
+        // All that was dropped came after the last that was read.
+        let next = Train {
+            packets: 1,
+            ..train
+        };
+        send(&near, &secret(7), 1, &next).unwrap();
+        let second = receiver.receive(1, &next, PATIENCE).unwrap();
+        let overrun = first.overrun + second.overrun;
+        assert!(
+            (1..=400 - arrived).contains(&overrun),
+            "{overrun} {arrived}"
         );
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sends a train at its rate.
 
+use crate::Secret;
 use crate::packet::Header;
 use fatpath_train::{Departure, Train};
 use nix::errno::Errno;
@@ -22,14 +23,14 @@ const WAKE_UP: Duration = Duration::from_micros(120);
 /// Room for what waits for the device, so that pacing is the sender's alone.
 const SEND_BUFFER_BYTES: usize = 4 << 20;
 
-/// Sends `train`, number `number` of test `test`, over a connected socket, and returns when each batch left, by
+/// Sends `train`, number `number` of the test of `secret`, over a connected socket, and returns when each batch left, by
 /// the monotonic clock from the train's beginning. A batch that is due late leaves at once.
 ///
 /// # Errors
 /// The kernel's. That nobody listens (ICMP port unreachable) is no error.
 pub fn send(
     socket: &UdpSocket,
-    test: u64,
+    secret: &Secret,
     number: u32,
     train: &Train,
 ) -> io::Result<Vec<Departure>> {
@@ -47,11 +48,10 @@ pub fn send(
         let datagrams = &mut buffer[..payload_bytes * packets as usize];
         for (sequence, datagram) in (first..).zip(datagrams.chunks_exact_mut(payload_bytes)) {
             let header = Header {
-                test,
                 train: number,
                 sequence,
             };
-            datagram[..Header::BYTES].copy_from_slice(&header.encoded());
+            datagram[..Header::BYTES].copy_from_slice(&header.sealed(secret));
         }
         // The train begins with its first packet: were that one late, the others would follow faster than asked.
         let begun = *begun.get_or_insert_with(Instant::now);

@@ -3,8 +3,8 @@
 
 use crate::proof::Proof;
 use crate::socket::{Pair, now_ns};
+use fatpath_measure::Datagrams;
 use fatpath_measure::echo::{Datagram, Way};
-use fatpath_measure::{Ask, Kind};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,11 @@ const EARLY: u64 = 8;
 /// # Errors
 /// The kernel's.
 pub fn answer(pair: &mut Pair<'_>, proof: &Proof, answers: &mut Answers<'_>) -> io::Result<()> {
-    let ask = answers.ask;
+    let asked = answers.asked;
     let begun = Instant::now();
-    let end = begun + Duration::from_micros(ask.duration_us()) + GRACE;
+    let end = begun + Duration::from_micros(asked.duration_us()) + GRACE;
     // One byte more, to see what is too long.
-    let mut bytes = vec![0; usize::from(ask.packet_bytes) + 1];
+    let mut bytes = vec![0; usize::from(asked.packet_bytes) + 1];
     loop {
         let rest = end.saturating_duration_since(Instant::now());
         if pair.wait(rest)? || rest.is_zero() {
@@ -31,15 +31,15 @@ pub fn answer(pair: &mut Pair<'_>, proof: &Proof, answers: &mut Answers<'_>) -> 
         let Some(came) = pair.receive(&mut bytes) else {
             continue;
         };
-        let asked = &mut bytes[..came.bytes];
-        let datagram = match asked.len() == usize::from(ask.packet_bytes) {
-            true => proof.open(asked),
+        let bytes = &mut bytes[..came.bytes];
+        let datagram = match bytes.len() == usize::from(asked.packet_bytes) {
+            true => proof.open(bytes),
             false => None,
         };
         if let Some(datagram) = datagram.filter(|it| answers.take(it, begun.elapsed())) {
-            let (received_ns, answered_ns) = match ask.kind {
-                Kind::Echo => (0, 0),
-                Kind::OneWay => (came.at_ns, now_ns()),
+            let (received_ns, answered_ns) = match answers.with_times {
+                true => (came.at_ns, now_ns()),
+                false => (0, 0),
             };
             let back = Datagram {
                 way: Way::Back,
@@ -47,25 +47,27 @@ pub fn answer(pair: &mut Pair<'_>, proof: &Proof, answers: &mut Answers<'_>) -> 
                 answered_ns,
                 ..datagram
             };
-            proof.seal(&back, asked);
-            pair.send(asked);
+            proof.seal(&back, bytes);
+            pair.send(bytes);
         }
     }
 }
 
 /// What was answered.
 pub struct Answers<'a> {
-    ask: &'a Ask,
+    asked: &'a Datagrams,
+    with_times: bool,
     is_answered: Vec<bool>,
     count: u64,
 }
 
 impl Answers<'_> {
-    /// Of a test that begins.
-    pub fn new(ask: &Ask) -> Answers<'_> {
+    /// Of a test that begins; `with_times`: each says when its question came, and when it left itself.
+    pub fn new(asked: &Datagrams, with_times: bool) -> Answers<'_> {
         Answers {
-            ask,
-            is_answered: vec![false; ask.packets as usize],
+            asked,
+            with_times,
+            is_answered: vec![false; asked.packets as usize],
             count: 0,
         }
     }
@@ -77,7 +79,7 @@ impl Answers<'_> {
 
     /// Whether it is answered: once, and no faster than was asked for.
     fn take(&mut self, datagram: &Datagram, elapsed: Duration) -> bool {
-        let due = elapsed.as_micros() as u64 / u64::from(self.ask.interval_us).max(1) + EARLY;
+        let due = elapsed.as_micros() as u64 / u64::from(self.asked.interval_us).max(1) + EARLY;
         let place = self.is_answered.get_mut(datagram.sequence as usize);
         match place {
             Some(is_answered @ false) if datagram.way == Way::There && self.count < due => {
@@ -96,14 +98,13 @@ mod tests {
 
     #[test]
     fn each_datagram_is_answered_once_when_it_is_due() {
-        let ask = Ask {
-            kind: Kind::Echo,
+        let asked = Datagrams {
             port: 9,
             packets: 20,
             packet_bytes: 64,
             interval_us: 1_000_000,
         };
-        let mut answers = Answers::new(&ask);
+        let mut answers = Answers::new(&asked, false);
         let mut take = |way, sequence, seconds| {
             let datagram = Datagram {
                 way,

@@ -26,7 +26,10 @@ pub enum Event<'a> {
     Ended {
         from: SocketAddr,
         name: &'a str,
+        kind: Kind,
+        /// Datagrams that were sent back, or of trains recorded.
         answered: u64,
+        /// Sent back, or of the trains that were announced.
         bytes: u64,
     },
     /// The file was read again; `error`: it is wrong, and all is as it was.
@@ -52,11 +55,17 @@ impl fatpath_peer::Event for Event<'_> {
             Event::Ended {
                 from,
                 name,
+                kind,
                 answered,
                 bytes,
             } => format!(
-                "{name} ({from}): {} answered, {}",
+                "{name} ({from}): {} {}, {}",
                 show_count(*answered, "datagram"),
+                if *kind == Kind::Rate {
+                    "recorded"
+                } else {
+                    "answered"
+                },
                 show_bytes(*bytes)
             ),
             Event::Read { peers, error: None } => {

@@ -1,42 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Proves that a datagram is of a test: HMAC-SHA256 of all that is not the proof, cut to half of its length (RFC 2104, 5).
+//! Proves that a datagram of an echo is of its test, by all of it that is not the proof.
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::hmac;
 use fatpath_measure::echo::{Datagram, HEADER_BYTES};
+use fatpath_probe::Secret;
 
 /// By the secret of one connection.
-pub struct Proof(hmac::Key);
+pub struct Proof(Secret);
 
 impl Proof {
     /// Of a secret that only both ends have.
     pub fn new(secret: &[u8; 32]) -> Proof {
-        Proof(hmac::Key::new(hmac::HMAC_SHA256, secret))
+        Proof(Secret::new(secret))
     }
 
     /// Writes a header to the front of `bytes`, and the proof of all of them.
     pub fn seal(&self, datagram: &Datagram, bytes: &mut [u8]) {
         datagram.encode(bytes);
-        let tag = self.tag(bytes);
-        let room = &mut bytes[Datagram::TAG];
-        room.copy_from_slice(&tag.as_ref()[..room.len()]);
+        let tag = self.0.tag(proved(bytes));
+        bytes[Datagram::TAG].copy_from_slice(&tag);
     }
 
     /// Reads a datagram that is proved; `None`: it is not.
     pub fn open(&self, bytes: &[u8]) -> Option<Datagram> {
         let datagram = Datagram::decode(bytes)?;
-        let tag = self.tag(bytes);
-        let proof = &bytes[Datagram::TAG];
-        let is_equal = verify_slices_are_equal(&tag.as_ref()[..proof.len()], proof);
-        is_equal.is_ok().then_some(datagram)
+        let is_proved = self.0.proves(proved(bytes), &bytes[Datagram::TAG]);
+        is_proved.then_some(datagram)
     }
+}
 
-    fn tag(&self, bytes: &[u8]) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.0);
-        context.update(&bytes[..Datagram::TAG.start]);
-        context.update(&bytes[HEADER_BYTES..]);
-        context.sign()
-    }
+/// All but the proof.
+fn proved(bytes: &[u8]) -> [&[u8]; 2] {
+    [&bytes[..Datagram::TAG.start], &bytes[HEADER_BYTES..]]
 }
 
 #[cfg(test)]

@@ -5,10 +5,13 @@
 use crate::answer::{Answers, answer};
 use crate::events::Event;
 use crate::proof::Proof;
+use crate::record::{Recorded, record, say};
 use crate::socket::{Pair, now_ns};
 use crate::used::{UsedError, UsedFile};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
-use fatpath_measure::{Ask, Clock, Kind, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply};
+use fatpath_measure::{
+    Ask, Clock, Cost, Datagrams, Kind, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply, Trains,
+};
 use fatpath_peer::{AuthError, Key, Log, PublicKey, Waiting, accept};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
@@ -19,9 +22,10 @@ use std::time::{Duration, Instant};
 
 /// How long an end has to say its preamble, and then to prove its key.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
-/// How long a peer has to say what it wants, and to take the answer.
+/// How long a peer has to say what it wants.
 const SAID_WITHIN: Duration = Duration::from_secs(10);
 const UNKNOWN_CLOCK: &str = "its clock is not synchronised, and `clock_error` under [responder] does not say how wrong it may be";
+const NOT_KEPT: &str = "the responder cannot keep what is used";
 /// How long tests have to end, once the responder stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -58,6 +62,9 @@ struct Caller {
     is: Peer,
     peer: fatpath_peer::Peer,
 }
+
+/// Datagrams that were answered or recorded, their bytes, and how the test ended.
+type Ran = (u64, u64, io::Result<()>);
 
 impl Server {
     /// For the peers of `plan`, who have used what `ledger` says, which `used` keeps.
@@ -207,33 +214,44 @@ impl Server {
         let line = caller.peer.hear_line(MOST_LINE_BYTES, SAID_WITHIN)?;
         let ask =
             Ask::read(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-        let now_us = (now_ns() / 1000) as i64;
-        let granted = self.knows_times(ask.kind);
-        if let Err(why) = granted.and_then(|()| self.grant(&caller.is, &ask, now_us)) {
+        let now_us = now_us();
+        let (kind, cost) = (ask.kind(), ask.cost());
+        let granted = self.knows_times(kind);
+        if let Err(why) = granted.and_then(|()| self.grant(&caller.is, &cost, now_us)) {
             say(&mut caller.peer, &Reply::Refused { why: why.clone() })?;
             return Err(io::Error::other(why));
         }
         self.log.note(&Event::Began {
             from: caller.from,
             name: &caller.is.name,
-            kind: ask.kind,
+            kind,
         });
-        let mut answers = Answers::new(&ask);
-        let ended = run(caller, &ask, &mut answers);
-        let answered = answers.count();
-        let sent_bytes = answered * ask.wire_bytes();
-        self.settle(&caller.is, &ask, now_us, sent_bytes);
-        if ask.kind == Kind::OneWay {
+        let (answered, bytes, ended) = match &ask {
+            Ask::Echo(asked) => run_answers(caller, asked, false),
+            Ask::OneWay(asked) => run_answers(caller, asked, true),
+            Ask::Rate(asked) => self.record(caller, asked),
+        };
+        self.settle(&caller.is, &cost, now_us, bytes);
+        if kind == Kind::OneWay {
             let clock = self.clock();
             let _ = say(&mut caller.peer, &Reply::Ended { clock }); // it may be gone
         }
         self.log.note(&Event::Ended {
             from: caller.from,
             name: &caller.is.name,
+            kind,
             answered,
-            bytes: sent_bytes,
+            bytes,
         });
         ended
+    }
+
+    fn record(&self, caller: &mut Caller, asked: &Trains) -> Ran {
+        let mut recorded = Recorded::default();
+        let ended = record(&mut caller.peer, asked, &mut recorded, |train| {
+            self.grant_more(&caller.is, train.bytes())
+        });
+        (recorded.packets, recorded.bytes, ended)
     }
 
     /// What is known of this host's clock.
@@ -251,22 +269,30 @@ impl Server {
     }
 
     /// Keeps what the test may send, on the disk too, before anything is sent.
-    fn grant(&self, peer: &Peer, ask: &Ask, now_us: i64) -> Result<(), String> {
+    fn grant(&self, peer: &Peer, cost: &Cost, now_us: i64) -> Result<(), String> {
         let mut books = self.books();
-        let judged = books.ledger.begin(peer, ask, now_us);
+        let judged = books.ledger.begin(peer, cost, now_us);
         let kept = self.keep(&books);
         if judged.is_ok() && kept.is_err() {
             let day = books.ledger.of(&peer.name, now_us).day;
-            books.ledger.end(&peer.name, day, ask.bytes(), 0);
+            books.ledger.end(&peer.name, day, cost.bytes, 0);
         }
         judged.map_err(|refusal| refusal.to_string())?;
-        kept.map_err(|_| "the responder cannot keep what is used".to_owned())
+        kept.map_err(|_| NOT_KEPT.to_owned())
     }
 
-    fn settle(&self, peer: &Peer, ask: &Ask, begun_us: i64, sent_bytes: u64) {
+    /// The same of a train, before it is waited for.
+    fn grant_more(&self, peer: &Peer, bytes: u64) -> Result<(), String> {
+        let mut books = self.books();
+        let judged = books.ledger.more(peer, bytes, now_us());
+        judged.map_err(|refusal| refusal.to_string())?;
+        self.keep(&books).map_err(|_| NOT_KEPT.to_owned())
+    }
+
+    fn settle(&self, peer: &Peer, cost: &Cost, begun_us: i64, sent_bytes: u64) {
         let mut books = self.books();
         let day = books.ledger.of(&peer.name, begun_us).day;
-        books.ledger.end(&peer.name, day, ask.bytes(), sent_bytes);
+        books.ledger.end(&peer.name, day, cost.bytes, sent_bytes);
         // It is said; until the next is kept, the file has more than was used.
         let _ = self.keep(&books);
     }
@@ -308,16 +334,23 @@ fn hear_preamble(socket: &mut TcpStream) -> io::Result<()> {
     }
 }
 
-fn say(peer: &mut fatpath_peer::Peer, reply: &Reply) -> io::Result<()> {
-    let line = serde_json::to_string(reply)?;
-    peer.say_line(&line, SAID_WITHIN)
+/// µs since 1970.
+fn now_us() -> i64 {
+    (now_ns() / 1000) as i64
 }
 
-fn run(caller: &mut Caller, ask: &Ask, answers: &mut Answers<'_>) -> io::Result<()> {
+fn run_answers(caller: &mut Caller, asked: &Datagrams, with_times: bool) -> Ran {
+    let mut answers = Answers::new(asked, with_times);
+    let ended = run(caller, asked, &mut answers);
+    let answered = answers.count();
+    (answered, answered * asked.wire_bytes(), ended)
+}
+
+fn run(caller: &mut Caller, asked: &Datagrams, answers: &mut Answers<'_>) -> io::Result<()> {
     let proof = Proof::new(&caller.peer.secret(SECRET)?);
     let connection = caller.peer.socket().try_clone()?;
     let mut pair = Pair::bind(&connection, connection.local_addr()?.port())?;
-    pair.connect(ask.port)?;
+    pair.connect(asked.port)?;
     say(&mut caller.peer, &Reply::Granted {})?;
     answer(&mut pair, &proof, answers)
 }

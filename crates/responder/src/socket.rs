@@ -59,6 +59,15 @@ impl<'c> Pair<'c> {
         self.udp.connect(address)
     }
 
+    /// The socket alone, which waits for what it is asked for.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn into_waiting(self) -> io::Result<UdpSocket> {
+        self.udp.set_nonblocking(false)?;
+        Ok(self.udp)
+    }
+
     /// Its own port.
     ///
     /// # Errors

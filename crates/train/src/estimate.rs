@@ -100,7 +100,9 @@ impl Estimate {
 
     /// Where no train was faster than the path.
     fn at_least(responses: &[Response], sent_bytes: u64) -> Option<Estimate> {
-        let bps = responses.iter().map(|response| response.output_bps);
+        // What waited together somewhere arrives faster than it was sent, which says nothing of the path.
+        let bps = |response: &Response| response.output_bps.min(response.input_bps);
+        let bps = responses.iter().map(bps);
         let value = Value {
             bps: bps.reduce(f64::max)?,
             doubt: LEAST_DOUBT,
@@ -253,6 +255,8 @@ mod tests {
         let found = estimate(&[(8e6, 1.0), (32e6, 1.01)]);
         assert!(found.bottleneck.at_least && found.available.at_least);
         assert!((found.bottleneck.bps - 32e6 / 1.01).abs() < 1.0);
+        let together = estimate(&[(32e6, 0.001)]);
+        assert_eq!(together.bottleneck.bps, 32e6);
         assert_eq!(Estimate::of(&[], 0), None);
     }
 

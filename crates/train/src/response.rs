@@ -51,6 +51,11 @@ pub enum Unusable {
     /// The sender, the path or the receiver was held up, so a rate was not even.
     #[error("the train was held up")]
     Uneven,
+    /// The receiver's host dropped packets that had arrived: what is missing is no loss of the path.
+    #[error(
+        "the receiving host dropped packets: its net.core.rmem_max is too small, or it is busy"
+    )]
+    Overrun,
     /// Too few packets arrived, or all at one moment.
     #[error("too few packets arrived")]
     TooFew,

@@ -139,6 +139,13 @@ impl Search {
         self.failures += 1;
     }
 
+    /// Whether unusable trains ended it before half of the second phase was measured: what is known may then come of the few
+    /// trains that were held up a little.
+    pub fn gave_up(&self) -> bool {
+        let half = MULTIPLES.len() * ROUNDS / 2;
+        self.failures > MOST_FAILURES && self.measured < half
+    }
+
     /// What is known so far.
     pub fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.responses, self.sent_bytes)
@@ -233,6 +240,7 @@ mod tests {
             let estimate = search.estimate().unwrap();
             assert!((estimate.bottleneck.bps / rate_bps - 1.0).abs() < 1e-6);
             assert!(estimate.sent_bytes as f64 * 8.0 < rate_bps, "{estimate:?}");
+            assert!(!search.gave_up());
         }
     }
 
@@ -265,5 +273,6 @@ mod tests {
             search.answer(&train, None);
         }
         assert_eq!((sent, search.estimate()), (MOST_FAILURES + 1, None));
+        assert!(search.gave_up());
     }
 }

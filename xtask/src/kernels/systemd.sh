@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# In a guest with systemd: what an administrator does with fatpath.service. Each check prints `ok NAME` or `FAILED NAME`.
+# In a guest with systemd: what an administrator does with fatpath.service and fatpath-responder.service. Each check prints `ok NAME` or `FAILED NAME`.
 # The first boot ends with a reboot, the second with the machine off.
 set -u
 export SYSTEMD_COLORS=0
@@ -60,6 +60,29 @@ starts() {
     check "systemd-analyze security says 3.0 or better" systemd-analyze security --threshold=30 fatpath.service
     systemd-analyze security --no-pager fatpath.service | tail -1
 }
+
+# As it is installed: with a key of its own, for whom its file names.
+responds() {
+    printf '[responder]\nlisten = "127.0.0.1:4748"\n' >/etc/fatpath/measure.toml
+    check "the responder starts" systemctl start fatpath-responder
+    check "it runs" until_so runs_responder
+    check "it has a key" grep -q ^ed25519: /var/lib/fatpath-responder/key.pub
+    check "its key is nobody else's" test "$(stat -Lc %a /var/lib/fatpath-responder/key)" = 600
+    check "the administrator has a key" fatpath keys new
+    printf '[responder]\nlisten = "127.0.0.1:4748"\nclock_error = "1ms"\n[[peer]]\nname = "a"\nprefix = "127.0.0.1"\nkey = "%s"\nkinds = ["echo", "one_way", "rate"]\n' \
+        "$(fatpath keys show)" >/etc/fatpath/measure.toml
+    check "it reads its file again" systemctl reload fatpath-responder
+    check "it is trusted" fatpath keys trust host "$(cat /var/lib/fatpath-responder/key.pub)" 127.0.0.1
+    check "it answers" until_so fatpath measure echo 127.0.0.1 --duration 1s
+    check "it records trains" fatpath measure rate 127.0.0.1 --most-rate 100mbit
+    check "it answers of times" fatpath measure one-way 127.0.0.1 --duration 1s --clock-error 1ms
+    check "it starts again with its key" systemctl restart fatpath-responder
+    check "and answers" until_so fatpath measure echo 127.0.0.1 --duration 1s
+    check "systemd-analyze security says 2.0 or better" systemd-analyze security --threshold=20 fatpath-responder.service
+    check "the responder stops" systemctl stop fatpath-responder
+    rm -f /etc/fatpath/measure.toml /etc/fatpath/key /etc/fatpath/known_hosts
+}
+runs_responder() { fatpath measure status --json | grep -q '"is_running": true'; }
 
 tunes() {
     check "a new flow is tuned" flow 5001
@@ -133,6 +156,7 @@ first_boot() {
     wmem_max=$(cat /proc/sys/net/core/wmem_max)
     policy fp_aimd
     starts
+    responds
     tunes
     is_killed
     stands_still

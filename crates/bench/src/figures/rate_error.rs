@@ -9,7 +9,7 @@ use crate::run::Run;
 use anyhow::{Context, Result};
 use fatpath_emulator::unshaped::two_hosts;
 use fatpath_emulator::{CellSpec, ChainSpec, ForwardOptions, Network, Topology};
-use fatpath_probe::{Patience, Receiver, send, set_udp_segment};
+use fatpath_probe::{Patience, Receiver, Secret, send, set_udp_segment};
 use fatpath_train::{Estimate, Limits, Response, Search};
 use fatpath_units::show_rate;
 use std::net::{SocketAddr, UdpSocket};
@@ -48,7 +48,7 @@ const CROSS_PACKET_BYTES: usize = 1_500;
 const CROSS_BURST_PACKETS: usize = 43;
 const CROSS_GAP: Duration = Duration::from_micros(100);
 
-const TEST: u64 = 0x6661_7470_6174_6821;
+const SECRET: [u8; 32] = *b"the trains of measure.rate_error";
 const SERVER: [u8; 4] = [10, 99, 0, 2];
 
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl Path {
     fn estimate(&self, network: &Network) -> Result<Estimate> {
         let (near, far) = sockets(network, 7000)?;
         let (others, _sink) = sockets(network, 7001)?;
-        let mut receiver = Receiver::new(far, TEST)?;
+        let mut receiver = Receiver::new(far, Secret::new(&SECRET))?;
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let others = scope.spawn(|| self.others(&others, &ended));
@@ -151,19 +151,21 @@ impl Path {
         let patience = Patience {
             first: Duration::from_millis(1000 + 2 * self.rtt_ms),
             next: Duration::from_millis(60),
+            all: Duration::from_secs(20),
         };
         // Before the first train the others' traffic is there.
         std::thread::sleep(Duration::from_millis(100 + self.rtt_ms));
+        let secret = Secret::new(&SECRET);
         let mut number = 0;
         while let Some(train) = search.next() {
             let (sent, arrived) = std::thread::scope(|scope| {
                 let arrived = scope.spawn(|| receiver.receive(number, &train, patience));
                 (
-                    send(near, TEST, number, &train),
+                    send(near, &secret, number, &train),
                     arrived.join().expect("it does not panic"),
                 )
             });
-            let response = Response::of(&train, &sent?, &arrived?);
+            let response = Response::of(&train, &sent?, &arrived?.arrivals);
             search.answer(&train, response.ok());
             number += 1;
         }

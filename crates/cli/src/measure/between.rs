@@ -11,7 +11,7 @@ use fatpath_kernel::clock_error;
 use fatpath_measure::echo::round_trips;
 use fatpath_measure::{Clock, Echo, Kind, Ledger, Peer, Plan, Values, one_way};
 use fatpath_peer::{HOSTS, KEY, Key, or_configured, read_trusted};
-use fatpath_responder::{Made, Options, UsedFile, Wanted, echo, respond};
+use fatpath_responder::{Made, Options, TestError, UsedFile, Wanted, Whom, echo, respond};
 use fatpath_table::write_table;
 use fatpath_units::{show_bytes, show_rate, show_time, time_us};
 use serde_json::{Value, json};
@@ -41,13 +41,29 @@ pub struct RespondArguments {
     json: bool,
 }
 
+/// Whom to ask, and as whom.
 #[derive(Args)]
-pub struct EchoArguments {
+pub struct WhomArguments {
     /// Host with a responder, by the name under which its key is trusted (`fatpath keys trust host`)
-    host: String,
+    pub host: String,
     /// Port of the responder
     #[arg(long, default_value_t = Echo::PORT)]
     port: u16,
+    /// This end's key [default: key in ~/.config/fatpath, of root in /etc/fatpath]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Keys that are trusted [default: known_hosts there]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct EchoArguments {
+    #[command(flatten)]
+    whom: WhomArguments,
     /// How long datagrams are sent
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     duration: Duration,
@@ -57,15 +73,6 @@ pub struct EchoArguments {
     /// UDP payload of a datagram
     #[arg(long, value_name = "BYTES", default_value_t = Echo::SIZE_BYTES as u16, value_parser = clap::value_parser!(u16).range(56..=8952))]
     size: u16,
-    /// This end's key [default: key in ~/.config/fatpath, of root in /etc/fatpath]
-    #[arg(long, value_name = "FILE")]
-    key: Option<PathBuf>,
-    /// Keys that are trusted [default: known_hosts there]
-    #[arg(long, value_name = "FILE")]
-    trust: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Args)]
@@ -90,7 +97,7 @@ pub struct StatusArguments {
     json: bool,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let us = time_us(text).and_then(|us| u64::try_from(us).ok());
     let us = us.filter(|us| *us > 0);
     us.map(Duration::from_micros)
@@ -120,14 +127,14 @@ fn trusted_plan(file: &Path) -> Result<Plan> {
 pub fn run_echo(arguments: &EchoArguments) -> Result<ExitCode> {
     let (made, mut outcome) = made(arguments, Kind::Echo)?;
     outcome.values = round_trips(arguments.packets()?, &made.trips)?;
-    print(outcome, arguments.json)
+    print(outcome, arguments.whom.json)
 }
 
 pub fn run_one_way(arguments: &OneWayArguments) -> Result<ExitCode> {
     arguments.clock()?; // before anything is sent
     let (made, mut outcome) = made(&arguments.echo, Kind::OneWay)?;
     outcome.values = values(arguments, &made)?;
-    print(outcome, arguments.echo.json)
+    print(outcome, arguments.echo.whom.json)
 }
 
 fn values(arguments: &OneWayArguments, made: &Made) -> Result<Values> {
@@ -142,38 +149,54 @@ fn values(arguments: &OneWayArguments, made: &Made) -> Result<Values> {
 }
 
 fn made(arguments: &EchoArguments, kind: Kind) -> Result<(Made, TestOutcome)> {
-    let trust = or_configured(arguments.trust.as_deref(), HOSTS)?;
-    let option = arguments.trust.as_ref();
-    let option = option.map_or(String::new(), |path| format!(" --trust {}", path.display()));
-    let key = Key::read(&or_configured(arguments.key.as_deref(), KEY)?)?;
     if stderr().is_terminal() {
         let duration_us = arguments.duration.as_micros() as u64;
-        eprintln!("{}: takes about {}", arguments.host, show_time(duration_us));
+        let host = &arguments.whom.host;
+        eprintln!("{host}: takes about {}", show_time(duration_us));
     }
-    let (start_us, begun) = (now_us(), Instant::now());
-    let made = echo(&Wanted {
-        host: &arguments.host,
-        port: arguments.port,
-        key: &key,
-        trust: &trust,
-        trust_option: &option,
-        kind,
-        packets: arguments.packets()?,
-        packet_bytes: arguments.size,
-        interval: arguments.interval,
-    })?;
-    let outcome = TestOutcome {
-        test: kind.to_string(),
-        tool: kind.to_string(),
-        to: Some(arguments.host.clone()),
-        resources: vec![],
-        due_us: None,
-        start_us,
-        duration_s: begun.elapsed().as_secs_f64(),
-        values: Values::new(),
-        note: None,
-    };
-    Ok((made, outcome))
+    let packets = arguments.packets()?;
+    arguments.whom.ask(kind, |whom| {
+        echo(&Wanted {
+            whom,
+            with_times: kind == Kind::OneWay,
+            packets,
+            packet_bytes: arguments.size,
+            interval: arguments.interval,
+        })
+    })
+}
+
+impl WhomArguments {
+    /// What a test gives, and its outcome but for the values.
+    pub fn ask<T>(
+        &self,
+        kind: Kind,
+        test: impl FnOnce(&Whom<'_>) -> Result<T, TestError>,
+    ) -> Result<(T, TestOutcome)> {
+        let option = self.trust.as_ref();
+        let option = option.map_or(String::new(), |path| format!(" --trust {}", path.display()));
+        let whom = Whom {
+            host: &self.host,
+            port: self.port,
+            key: &Key::read(&or_configured(self.key.as_deref(), KEY)?)?,
+            trust: &or_configured(self.trust.as_deref(), HOSTS)?,
+            trust_option: &option,
+        };
+        let (start_us, begun) = (now_us(), Instant::now());
+        let made = test(&whom)?;
+        let outcome = TestOutcome {
+            test: kind.to_string(),
+            tool: kind.to_string(),
+            to: Some(self.host.clone()),
+            resources: vec![],
+            due_us: None,
+            start_us,
+            duration_s: begun.elapsed().as_secs_f64(),
+            values: Values::new(),
+            note: None,
+        };
+        Ok((made, outcome))
+    }
 }
 
 impl EchoArguments {

@@ -4,7 +4,7 @@
 use crate::archive::Archive;
 use fatpath_archive::Kind;
 use fatpath_archive::store::{Location, Query, Record, path_of};
-use fatpath_measure::{Test, Tool};
+use fatpath_measure::Test;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub(super) fn enough_flows(
     peer: IpAddr,
     now_us: i64,
 ) -> Option<usize> {
-    if !test.passive_first || !test.tool.measures_rate() || !archive.may_exist() {
+    let port = test.tool.rate_port().filter(|_| test.passive_first)?;
+    if !archive.may_exist() {
         return None;
     }
     let query = Query {
@@ -40,18 +41,15 @@ pub(super) fn enough_flows(
         .open_within(DEADLINE)
         .and_then(|store| store.query(&query));
     let flows = flows.unwrap_or_default();
-    let count = flows.iter().filter(|flow| says_a_rate(flow, test)).count();
+    let count = flows.iter().filter(|flow| says_a_rate(flow, port)).count();
     (count >= ENOUGH).then_some(count)
 }
 
 /// Flows of tests themselves are none.
-fn says_a_rate(flow: &Record, test: &Test) -> bool {
-    let Tool::Iperf3(iperf3) = &test.tool else {
-        return false;
-    };
+fn says_a_rate(flow: &Record, port: u16) -> bool {
     let body: serde_json::Value = serde_json::from_str(&flow.event.body).unwrap_or_default();
     let remote = body["remote"].as_str().and_then(|text| text.parse().ok());
-    let is_of_tests = remote.is_some_and(|remote: SocketAddr| remote.port() == iperf3.port);
+    let is_of_tests = remote.is_some_and(|remote: SocketAddr| remote.port() == port);
     flow.event.value.is_some_and(|bytes| bytes >= LEAST_BYTES) && !is_of_tests
 }
 

@@ -15,6 +15,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// A test's rate with this doubt, a share of it, is no better than none: half or twice as much may be true.
+const MOST_DOUBT: f64 = 0.5;
+
 /// What is measured, and what the live rules have of it.
 #[derive(Default)]
 pub(super) struct MeasuredState {
@@ -123,7 +126,8 @@ impl PathsState {
             values.find(|(_, of)| of == unit).map(|(value, _)| *value)
         };
         let rtt_us = value(&["rtt_min", "rtt_avg", "rtt"], "ms").map(|ms| ms * 1e3);
-        let bps = value(&["rate", "goodput"], "b/s");
+        let is_sure = value(&["rate_doubt"], "1").is_none_or(|doubt| doubt < MOST_DOUBT);
+        let bps = value(&["rate", "goodput"], "b/s").filter(|_| is_sure);
         let measures = &mut self.measured.lock().measures;
         measures.take_test(peer, outcome.start_us, rtt_us, bps);
     }
@@ -299,7 +303,12 @@ mod tests {
     }
 
     fn tested(state: &PathsState, peer: &str, rtt_ms: f64) {
-        let rtt = ("rtt".to_owned(), (rtt_ms, "ms".to_owned()));
+        tested_with(state, peer, [("rtt", rtt_ms, "ms")]);
+    }
+
+    fn tested_with<const N: usize>(state: &PathsState, peer: &str, values: [(&str, f64, &str); N]) {
+        let value =
+            |(name, value, unit): (&str, f64, &str)| (name.to_owned(), (value, unit.to_owned()));
         let outcome = TestOutcome {
             test: "far".to_owned(),
             tool: "program".to_owned(),
@@ -308,10 +317,24 @@ mod tests {
             due_us: None,
             start_us: now_us(),
             duration_s: 1.0,
-            values: [rtt].into(),
+            values: values.into_iter().map(value).collect(),
             note: None,
         };
         state.take_test(peer.parse().unwrap(), &outcome);
+    }
+
+    #[test]
+    fn a_rate_that_may_be_half_or_twice_as_much_is_not_heeded() {
+        let rule = "[[rule]]\nname = 'a'\nrate = 'measured'\n";
+        let policy = fatpath_policy::parse(rule, None).unwrap();
+        for (doubt, heeded) in [(0.5, None), (0.1, Some(100_000_000))] {
+            let state = PathsState::default();
+            let values = [("rate", 1e8, "b/s"), ("rate_doubt", doubt, "1")];
+            tested_with(&state, "192.0.2.7", values);
+            let measured = state.measured_for(&policy).values();
+            let rate_bps = measured.get("a").and_then(|path| path.rate_bps);
+            assert_eq!(rate_bps, heeded, "{doubt}");
+        }
     }
 
     #[test]

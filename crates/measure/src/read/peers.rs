@@ -2,7 +2,7 @@
 //! Tests between hosts of fatpath: `[responder]`, `[[peer]]`, and the tools that ask one.
 
 use super::{S, identifier, needed, quantity, time};
-use crate::{Echo, Kind, Peer, Plan, Responder};
+use crate::{Echo, Kind, Peer, Plan, Rate, Responder};
 use fatpath_toml::{Refusal, Section, Value};
 use fatpath_units as units;
 use ipnet::IpNet;
@@ -45,11 +45,10 @@ fn responder(section: &mut Section) -> Option<Responder> {
 }
 
 pub(super) fn echo(section: &mut Section) -> Echo {
-    let port = section.read("port", |value| value.integer(1..=65_535));
     let interval_us = section.read("interval", |value| time(value, 1_000..=60 * S));
     let size_bytes = section.read("size", |value| value.integer(56..=8952));
     Echo {
-        port: port.map_or(Echo::PORT, |port| port as u16),
+        port: port(section),
         interval_us: interval_us.unwrap_or(Echo::INTERVAL_US),
         size_bytes: size_bytes.unwrap_or(Echo::SIZE_BYTES),
         clock_error_us: None,
@@ -63,6 +62,25 @@ pub(super) fn one_way(section: &mut Section) -> Echo {
         clock_error_us: section.read("clock_error", clock_error),
         ..echo(section)
     }
+}
+
+pub(super) fn rate(section: &mut Section) -> Rate {
+    let size_bytes = section.read("size", |value| value.integer(576..=9000));
+    Rate {
+        port: port(section),
+        size_bytes: size_bytes.unwrap_or(Rate::SIZE_BYTES),
+        most_rate_bps: section.read("most_rate", |value| {
+            quantity(value, units::rate_bps, "a rate: \"10gbit\"")
+        }),
+        key: section.read("key", |value| value.text()),
+        trust: section.read("trust", |value| value.text()),
+    }
+}
+
+/// Of a responder.
+fn port(section: &mut Section) -> u16 {
+    let port = section.read("port", |value| value.integer(1..=65_535));
+    port.map_or(Echo::PORT, |port| port as u16)
 }
 
 /// By how much a clock may be wrong.
@@ -83,7 +101,11 @@ fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
     });
     let key = needed(section, "key", KEY, key_of);
     let kinds = section.read("kinds", |value| {
-        several(value, "a list of kinds: [\"echo\", \"one_way\"]", kind)
+        several(
+            value,
+            "a list of kinds: [\"echo\", \"one_way\", \"rate\"]",
+            kind,
+        )
     });
     let longest_us = section.read("duration", |value| time(value, S..=3600 * S));
     let bytes_a_day = section.read("bytes_a_day", |value| {
@@ -97,7 +119,7 @@ fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
         name: name?,
         prefixes: prefixes?,
         key: key?,
-        kinds: kinds.unwrap_or_else(|| Kind::ALL.map(|(_, kind)| kind).to_vec()),
+        kinds: kinds.unwrap_or_else(|| Kind::DEFAULT.to_vec()),
         longest_us: longest_us.unwrap_or(60 * S),
         bytes_a_day: bytes_a_day.unwrap_or(BYTES_A_DAY),
         rate_bps: rate_bps.unwrap_or(RATE_BPS),
@@ -154,7 +176,7 @@ fn kind(value: &Value) -> Result<Kind, Refusal> {
         let named = Kind::ALL.iter().find(|(name, _)| *name == text);
         named
             .map(|(_, kind)| *kind)
-            .ok_or("\"echo\" or \"one_way\"")
+            .ok_or("\"echo\", \"one_way\" or \"rate\"")
     })
 }
 
@@ -176,6 +198,7 @@ mod tests {
             (peer.longest_us, peer.rate_bps, peer.bytes_a_day),
             (60 * S, RATE_BPS, BYTES_A_DAY)
         );
+        assert_eq!(peer.kinds, [Kind::Echo, Kind::OneWay]);
         let host = parse(&FILE.replace("192.0.2.7/24", "192.0.2.7")).unwrap();
         assert_eq!(
             host.peers[0].prefixes,

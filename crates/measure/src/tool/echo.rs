@@ -54,21 +54,25 @@ impl Echo {
             &time(duration_us),
         ]);
         let clock_error = self.clock_error_us.map(time);
-        let options = [
+        words.extend(given([
             ("--clock-error", &clock_error),
             ("--key", &self.key),
             ("--trust", &self.trust),
-        ];
-        for (option, given) in options {
-            let given = given.iter();
-            words.extend(given.flat_map(|given| [option.to_owned(), given.clone()]));
-        }
+        ]));
         words.extend(["--".to_owned(), to.to_owned()]);
         words
     }
 }
 
-/// Reads what either prints with `--json`.
+/// Options that have a value.
+pub(super) fn given<const N: usize>(options: [(&str, &Option<String>); N]) -> Vec<String> {
+    let words = options
+        .into_iter()
+        .filter_map(|(option, value)| Some([option.to_owned(), value.clone()?]));
+    words.flatten().collect()
+}
+
+/// Reads what any of them prints with `--json`.
 pub(super) fn read(output: &str) -> Result<Values, ReadError> {
     let outcome: TestOutcome =
         serde_json::from_str(output).map_err(|_| ReadError::Missing("outcome".into()))?;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath measure rate`: the rate of a path's bottleneck, by packet trains to a responder.
+
+use super::between::{WhomArguments, time};
+use super::print;
+use anyhow::{Result, ensure};
+use clap::Args;
+use fatpath_measure::trains::rate_values;
+use fatpath_measure::{Kind, Rate};
+use fatpath_responder::{Step, WantedRate, rate};
+use fatpath_train::Limits;
+use fatpath_units::{rate_bps, show_rate, show_time};
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub const HELP: &str = "\
+The trains together are less than the path carries in a second. The responder's
+file has to name the kind: kinds = [\"rate\"]. docs/measure.md says what the
+values mean.
+
+Example:
+  fatpath measure rate dtn2 --most-rate 10gbit";
+
+#[derive(Args)]
+pub struct RateArguments {
+    #[command(flatten)]
+    whom: WhomArguments,
+    /// No train is begun after so long; about 60 round trips and 3 s are enough
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    duration: Duration,
+    /// Length of a packet, IP and UDP headers included; no longer than the path's MTU
+    #[arg(long, value_name = "BYTES", default_value_t = Rate::SIZE_BYTES as u32, value_parser = clap::value_parser!(u32).range(576..=9000))]
+    size: u32,
+    /// No train is faster
+    #[arg(long, value_name = "RATE", default_value = "15gbit", value_parser = most_rate)]
+    most_rate: u64,
+}
+
+fn most_rate(text: &str) -> Result<u64, String> {
+    let bps = rate_bps(text).and_then(|bps| u64::try_from(bps).ok());
+    let bps = bps.filter(|bps| (1_000_000..=100_000_000_000).contains(bps));
+    bps.ok_or_else(|| "give a rate of 1mbit to 100gbit".to_owned())
+}
+
+pub fn run(arguments: &RateArguments) -> Result<ExitCode> {
+    let longest = Duration::from_secs(3600);
+    let allowed = Duration::from_secs(1)..=longest;
+    ensure!(
+        allowed.contains(&arguments.duration),
+        "--duration is 1s to {}",
+        show_time(longest.as_micros() as u64)
+    );
+    let is_shown = stderr().is_terminal();
+    let (found, mut outcome) = arguments.whom.ask(Kind::Rate, |whom| {
+        let wanted = WantedRate {
+            whom,
+            duration: arguments.duration,
+            limits: arguments.limits(),
+        };
+        rate(&wanted, |step| {
+            if is_shown {
+                eprintln!("{}", shown(step));
+            }
+        })
+    })?;
+    outcome.values = rate_values(&found);
+    print(outcome, arguments.whom.json)
+}
+
+impl RateArguments {
+    fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            least_bps: usual.least_bps.min(self.most_rate),
+            most_bps: self.most_rate,
+            packet_bytes: self.size,
+            ..usual
+        }
+    }
+}
+
+fn shown(step: &Step) -> String {
+    let (number, packets) = (step.number, step.train.packets);
+    let became = match &step.response {
+        Ok(response) => format!(
+            "{} arrived at {}",
+            response.arrived_packets,
+            show_rate(response.output_bps as u64)
+        ),
+        Err(why) => why.to_string(),
+    };
+    let rate = show_rate(step.train.rate_bps);
+    format!("train {number}: {packets} packets at {rate}, {became}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_one_that_trains_may_have() {
+        assert_eq!(most_rate("10gbit"), Ok(10_000_000_000));
+        for wrong in ["10", "1kbit", "1tbit", "10GB"] {
+            assert!(most_rate(wrong).is_err(), "{wrong}");
+        }
+    }
+}
