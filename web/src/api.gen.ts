@@ -2841,6 +2841,8 @@ export interface components {
             policy_file: string;
             /** @description The gate of Rude TCP; absent from a daemon of an earlier build. */
             rude?: components["schemas"]["RudeGate"] | null;
+            /** @description The traces that the live policy asks for. */
+            traces?: components["schemas"]["TraceStatus"][];
             /**
              * Format: uint64
              * @description Seconds since it started.
@@ -2903,6 +2905,51 @@ export interface components {
                     string
                 ];
             };
+        };
+        /** @description How a trace of the policy fares (`[[trace]]`). Counts begin when the policy with it becomes live. */
+        TraceStatus: {
+            /**
+             * Format: uint64
+             * @description Their size together.
+             */
+            bytes: number;
+            /** @description Why the last sample is not written. */
+            error?: string | null;
+            /**
+             * Format: uint64
+             * @description Finished files that are there.
+             */
+            files: number;
+            /**
+             * Format: uint64
+             * @description Flows that are traced now.
+             */
+            flows: number;
+            /**
+             * Format: uint64
+             * @description Flows that were not traced when they were first seen, because `max_flows` others were. One that was left out
+             *     takes the place of the next that ends.
+             */
+            flows_left_out: number;
+            /** @description The folder of its files. */
+            folder: string;
+            /**
+             * Format: uint64
+             * @description Samples of its flows that could not be written.
+             */
+            missing: number;
+            /** @description Its name. */
+            name: string;
+            /**
+             * Format: uint64
+             * @description Samples of any flows, traced or not, that passed faster than the daemon looked at them.
+             */
+            unread: number;
+            /**
+             * Format: uint64
+             * @description Samples written.
+             */
+            written: number;
         };
         /** @description What became of a flow that was tuned by hand. */
         TunedByHand: {

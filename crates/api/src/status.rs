@@ -38,6 +38,9 @@ pub struct Status {
     /// The rules whose path is measured, with what is in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<MeasuredRule>,
+    /// The traces that the live policy asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TraceStatus>,
     /// Where the page is served over TCP.
     pub page: Option<SocketAddr>,
     /// Why it is not, although the daemon was asked to: it tries again.
@@ -251,6 +254,34 @@ pub struct MeasureStatus {
     /// Why the last that failed did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+}
+
+/// How a trace of the policy fares (`[[trace]]`). Counts begin when the policy with it becomes live.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct TraceStatus {
+    /// Its name.
+    pub name: String,
+    /// The folder of its files.
+    pub folder: PathBuf,
+    /// Flows that are traced now.
+    pub flows: u64,
+    /// Flows that were not traced when they were first seen, because `max_flows` others were. One that was left out
+    /// takes the place of the next that ends.
+    pub flows_left_out: u64,
+    /// Samples written.
+    pub written: u64,
+    /// Samples of its flows that could not be written.
+    pub missing: u64,
+    /// Samples of any flows, traced or not, that passed faster than the daemon looked at them.
+    pub unread: u64,
+    /// Finished files that are there.
+    pub files: u64,
+    /// Their size together.
+    pub bytes: u64,
+    /// Why the last sample is not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Events of a kind that were given up.

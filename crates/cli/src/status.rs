@@ -7,7 +7,7 @@ use anyhow::Result;
 use fatpath_api::endpoint::GetStatus;
 use fatpath_api::{
     ArchiveStatus, Change, Counts, KernelStatus, LogStatus, MeasureStatus, MeasuredRule, PinKind,
-    RudeGate, SampleCounts, Status, StatusWithoutDaemon, UnloadReport,
+    RudeGate, SampleCounts, Status, StatusWithoutDaemon, TraceStatus, UnloadReport,
 };
 use fatpath_daemon::{Instance, client};
 use fatpath_host::Host;
@@ -82,6 +82,7 @@ fn of_daemon(status: &Status, verbose: bool) -> String {
     lines.extend(status.archive.iter().flat_map(archive_lines));
     lines.extend(status.measure.iter().flat_map(measure_lines));
     lines.extend(status.measured.iter().map(measured_line));
+    lines.extend(status.traces.iter().flat_map(trace_lines));
     lines.extend(host_lines(&status.host_changes, verbose));
     lines.push(match verbose {
         true => pin_lines(&status.kernel).join("\n"),
@@ -140,6 +141,33 @@ fn measured_line(rule: &MeasuredRule) -> String {
         _ => "not measured yet".to_owned(),
     };
     format!("path         of rule {}: {known}; {by}", rule.rule)
+}
+
+fn trace_lines(trace: &TraceStatus) -> Vec<String> {
+    let first = format!(
+        "trace        {}: {} now, {} written; {} ({}) in {}",
+        trace.name,
+        show_count(trace.flows, "flow"),
+        show_count(trace.written, "sample"),
+        show_count(trace.files, "finished file"),
+        show_bytes(trace.bytes),
+        trace.folder.display(),
+    );
+    let lost = [
+        (
+            trace.flows_left_out,
+            "flow",
+            "not traced, because max_flows others were",
+        ),
+        (trace.missing, "sample", "missing"),
+        (trace.unread, "sample", "of all flows passed unread"),
+    ];
+    let lost = lost.into_iter().filter(|(count, ..)| *count > 0);
+    let lost = lost.map(|(count, noun, what)| format!("{} {what}", show_count(count, noun)));
+    let lines = lost.chain(trace.error.clone());
+    std::iter::once(first)
+        .chain(lines.map(|line| format!("             {line}")))
+        .collect()
 }
 
 fn measure_lines(measure: &MeasureStatus) -> Vec<String> {

@@ -25,6 +25,9 @@ default 100 ms). A file is finished when it is full, and when the trace ends; a
 file that a crash left unfinished is finished by the next trace into the same
 directory. When the daemon is restarted, the trace continues.
 
+A table [[trace]] of the policy file lets the daemon write such files by itself
+(docs/exports.md).
+
 Examples:
   fatpath trace --out traces
   fatpath trace 10.5.128.0/24 --out traces --for 60

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may ask the daemon and read its logs: root, and the group `fatpath` where there is one.
+//! Who may ask the daemon and read what it writes: root, and the group `fatpath` where there is one.
 
 use crate::Instance;
 use anyhow::{Context, Result};
 use rustix::fs::Mode;
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::Path;
 use tokio::net::UnixListener;
 
 /// The id of the group `fatpath`, from wherever this host keeps its groups (nsswitch.conf(5)).
 pub(crate) fn fatpath_group() -> Option<u32> {
     uzers::get_group_by_name("fatpath").map(|group| group.gid())
+}
+
+/// Makes a folder where it is not, 0750 root:fatpath: who may ask the daemon may read what is in it.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o750).create(folder)?;
+    match fatpath_group() {
+        Some(group) => chown(folder, None, Some(group)),
+        None => Ok(()),
+    }
 }
 
 /// Mode of the sockets for root and the group.
@@ -57,7 +68,7 @@ fn listen(path: &Path, mode: u32, group: Option<u32>) -> Result<UnixListener> {
     rustix::process::umask(before);
     let listener = listener.with_context(|| format!("cannot listen on {}", path.display()))?;
     if let Some(group) = group {
-        std::os::unix::fs::chown(path, None, Some(group))?;
+        chown(path, None, Some(group))?;
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(listener)

@@ -17,6 +17,7 @@ use crate::paths::{self, PathsState};
 use crate::phases::phases;
 use crate::policy_file::read_policy;
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
+use crate::traces::Traces;
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
@@ -185,6 +186,7 @@ async fn status(
     State(logs): State<Arc<Logs>>,
     State(archive): State<Arc<Archive>>,
     State(measurements): State<Arc<Measurements>>,
+    State(traces): State<Arc<Traces>>,
     State(server): State<ServerInfo>,
 ) -> AnswerTo<GetStatus> {
     let flow_log = logs.flows.status();
@@ -205,6 +207,7 @@ async fn status(
             archive: archive.status(),
             measure: measurements.status(),
             measured: engine.measured_rules(),
+            traces: traces.status(),
             page: page.address,
             page_error: page.error,
         })

@@ -7,7 +7,6 @@
 
 pub(crate) mod answers;
 mod event;
-mod folder;
 mod host_load;
 mod move_worker;
 mod said;

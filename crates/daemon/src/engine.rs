@@ -20,6 +20,7 @@ use crate::instruments::Instruments;
 use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes, rule_measured};
 use crate::phases::PhasesState;
 use crate::policy_file::read_policy_file;
+use crate::traces::Traces;
 
 /// Of sysctls on buffers, which the kernel doubles.
 const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;
@@ -36,6 +37,7 @@ pub(crate) struct Engine {
     pub(crate) archive: Arc<Archive>,
     pub(crate) paths: Arc<PathsState>,
     pub(crate) phases: Arc<PhasesState>,
+    pub(crate) traces: Arc<Traces>,
     pin_dir: PathBuf,
     /// What is live.
     pub(crate) policy: Policy,
@@ -74,6 +76,7 @@ impl Engine {
             archive,
             paths: Arc::default(),
             phases: Arc::default(),
+            traces: Arc::default(),
             kernel,
             host,
             pin_dir: instance.places.pin_dir.clone(),
@@ -131,6 +134,9 @@ impl Engine {
         if self.kernel.has_instruments() {
             let set = self.kernel.set_instruments(&policy.instruments);
             notes.extend(set.err().map(|error| format!("the instruments: {error}")));
+        } else if !policy.traces.is_empty() {
+            let note = "no flow is traced, because this kernel did not take the instruments";
+            notes.push(note.to_owned());
         }
         self.archive.set_policy(policy.archive);
         let autotuned = Autotuned::of(&self.host);
@@ -211,11 +217,18 @@ impl Engine {
         Ok(())
     }
 
-    /// The instruments judge flows by what their rules give.
+    /// The instruments judge flows by what their rules give; traces choose them by their rules.
     fn name_rules(&self) -> Result<()> {
         let all = self.by_hand.before(&self.policy, &self.learned)?;
         let all = all.followed_by(&self.learned);
-        self.instruments.set_policy(&all, self.kernel.rule_names()?);
+        let names = self.kernel.rule_names()?;
+        let of_file = names.iter().filter_map(|(id, name)| {
+            let name = self.by_hand.base_of(name)?;
+            Some((*id, name.to_owned()))
+        });
+        self.traces
+            .set_policy(&self.policy.traces, of_file.collect());
+        self.instruments.set_policy(&all, names);
         Ok(())
     }
 

@@ -31,6 +31,7 @@ mod run;
 mod shares;
 mod signals;
 mod state;
+mod traces;
 mod tuning_events;
 mod unload;
 mod workers;

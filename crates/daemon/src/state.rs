@@ -14,6 +14,7 @@ use crate::page::PageState;
 use crate::page::live::Streams;
 use crate::paths::PathsState;
 use crate::phases::PhasesState;
+use crate::traces::Traces;
 use axum::extract::FromRef;
 use fatpath_kernel::Kernel;
 use parking_lot::{Mutex, MutexGuard};
@@ -30,6 +31,7 @@ pub(crate) struct DaemonState {
     pub(crate) measurements: Arc<Measurements>,
     pub(crate) paths: Arc<PathsState>,
     pub(crate) phases: Arc<PhasesState>,
+    pub(crate) traces: Arc<Traces>,
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) logs: Arc<Logs>,
     pub(crate) cgroups: Arc<CgroupPaths>,
@@ -54,6 +56,7 @@ impl DaemonState {
             archive: Arc::clone(&engine.archive),
             paths: Arc::clone(&engine.paths),
             phases: Arc::clone(&engine.phases),
+            traces: Arc::clone(&engine.traces),
             kernel: Arc::clone(&engine.kernel),
             engine: SharedEngine(Arc::new(Mutex::new(Some(engine)))),
             measurements: Arc::new(measurements),

@@ -14,6 +14,7 @@ use crate::phases::follow_phases;
 use crate::shares::follow_shares;
 use crate::signals::{follow_ends, follow_hangups};
 use crate::state::DaemonState;
+use crate::traces::{choose_samples, write_samples};
 use crate::tuning_events::follow_tuning_events;
 use anyhow::Result;
 use fatpath_kernel::Kernel;
@@ -41,6 +42,7 @@ pub(crate) fn start(
     start_followers(&mut workers, state, kernel);
     start_instruments(&mut workers, state, kernel);
     start_archive(&mut workers, state);
+    start_traces(&mut workers, state);
     start_logs(&mut workers, state);
     let tests = measure::Parts {
         measurements: Arc::clone(&state.measurements),
@@ -112,6 +114,24 @@ fn start_logs(workers: &mut Supervisor, state: &DaemonState) {
     if let Some(events) = state.logs.events.clone() {
         workers.spawn_disk_thread("event log", move |shutdown| events.follow(shutdown));
     }
+}
+
+/// What traces the flows that the policy chooses.
+fn start_traces(workers: &mut Supervisor, state: &DaemonState) {
+    let chooses = state.clone();
+    workers.spawn_thread("traces", move |heartbeat| {
+        let DaemonState {
+            traces,
+            instruments,
+            cgroups,
+            ..
+        } = &chooses;
+        choose_samples(traces, instruments, cgroups, heartbeat)
+    });
+    let traces = Arc::clone(&state.traces);
+    workers.spawn_disk_thread("trace files", move |shutdown| {
+        write_samples(&traces, shutdown)
+    });
 }
 
 /// What keeps the archive, while the policy asks for one.

@@ -9,8 +9,8 @@ use crate::policy::Policy;
 use crate::rate_law::held_back;
 use crate::rule::{Match, Rule};
 use crate::{
-    Dimension, Flow, Given, PathFacts, SettingValue, Settings, Stage, SysctlName, Verdict, apply,
-    routes,
+    Dimension, Flow, Given, PathFacts, SettingValue, Settings, Stage, SysctlName, Trace, Verdict,
+    apply, routes,
 };
 use fatpath_units as quantity;
 use serde::Serialize;
@@ -105,6 +105,12 @@ pub fn explain(policy: &Policy, flow: &Flow) -> Explanation {
         notes: foreign_metrics(policy, flow, rule)
             .into_iter()
             .chain(policy.instruments.note(rule))
+            .chain(
+                policy
+                    .traces
+                    .iter()
+                    .filter_map(|trace| writes(trace, flow, rule)),
+            )
             .chain(rule.and_then(differs_by_phase))
             .chain(
                 rule.into_iter()
@@ -135,6 +141,28 @@ fn foreign_metrics(policy: &Policy, flow: &Flow, met: Option<&Rule>) -> Option<S
     Some(format!(
         "the route to {} has {metrics} from rule `{other}`, which this flow uses too",
         route.prefix
+    ))
+}
+
+/// What a trace means for a flow of this rule.
+fn writes(trace: &Trace, flow: &Flow, rule: Option<&Rule>) -> Option<String> {
+    if !trace.wants_rule(rule.map(|rule| rule.name.as_str())) {
+        return None;
+    }
+    let whether = match trace.matches.verdict(flow) {
+        Verdict::Differs(_) => return None,
+        Verdict::Matches => "writes",
+        Verdict::Unknown(_) => "may write, depending on what was not given,",
+    };
+    let interval = match trace.interval_us {
+        0 => String::new(),
+        us => format!(" every {} at most", quantity::show_time(us.into())),
+    };
+    Some(format!(
+        "the trace `{}` {whether} its samples{interval} to {}, among those of at most {} at once",
+        trace.name,
+        trace.own_folder().display(),
+        quantity::show_count(trace.max_flows, "flow"),
     ))
 }
 

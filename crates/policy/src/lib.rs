@@ -33,6 +33,7 @@ mod routes;
 mod rule;
 mod setting;
 mod settings;
+mod trace;
 mod wad;
 
 pub use apply::{Applied, Given, PathFacts, Segment, apply};
@@ -55,4 +56,5 @@ pub use routes::{RouteMetrics, routes};
 pub use rule::{Follows, Match, MeasuredPath, MeasuredPaths, Path, Rule};
 pub use setting::{Setting, Spec, Stage, Unit, Way};
 pub use settings::{AfterIdle, Chosen, Rude, SettingValue, Settings, Ssthresh, User};
+pub use trace::{MAX_TRACED_FLOWS, MAX_TRACES, Trace};
 pub use wad::{Imported, Note, import_wad};

@@ -4,7 +4,7 @@
 //! Plain values. [`parse`](crate::parse) is what makes them, and it holds every range and limit named
 //! here; nothing in this file checks again. Start at [`Policy`].
 
-use crate::{Archive, Auto, HostSettings, Instruments, Match, PhaseTable, Problem, Rule};
+use crate::{Archive, Auto, HostSettings, Instruments, Match, PhaseTable, Problem, Rule, Trace};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub struct Policy {
     pub auto: Auto,
     /// What is a phase of a program.
     pub phases: Vec<PhaseTable>,
+    /// Which flows are traced to files.
+    pub traces: Vec<Trace>,
     /// What is allowed but cannot be what was meant, in file order.
     pub warnings: Vec<Problem>,
     /// The file, where what it means follows what is measured.

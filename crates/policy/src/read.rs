@@ -14,6 +14,7 @@ mod phases;
 mod rude;
 mod rule;
 mod start;
+mod trace;
 mod values;
 
 pub(crate) use values::Measure;
@@ -90,7 +91,15 @@ fn read(
     measured: &MeasuredPaths,
 ) -> Policy {
     refuse_nothing(text, &root);
-    root.allow(["archive", "auto", "host", "instruments", "phases", "rule"]);
+    root.allow([
+        "archive",
+        "auto",
+        "host",
+        "instruments",
+        "phases",
+        "rule",
+        "trace",
+    ]);
     let mut policy = Policy {
         rules: rules(&mut root, laws, measured),
         ..Policy::default()
@@ -100,6 +109,7 @@ fn read(
     policy.archive = archive::read(&mut root);
     policy.auto = auto::read(&mut root, &policy.rules);
     policy.phases = phases::read(&mut root, &policy.rules);
+    policy.traces = trace::read(&mut root, &policy.rules, &policy.instruments);
     root.note_unknown();
     policy
 }

@@ -11,9 +11,9 @@ use crate::encode::Encoder;
 use parquet::errors::ParquetError;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// One file that grows.
@@ -24,6 +24,8 @@ pub(crate) struct Part<R: Table> {
     encoder: Encoder<R>,
     /// Bytes on disk that whole row groups fill.
     whole_bytes: u64,
+    /// Of the end that is on disk.
+    end_bytes: u64,
     /// Encoded, but not on disk yet: the disk was full.
     pending: Vec<u8>,
 }
@@ -44,6 +46,7 @@ impl<R: Table> Part<R> {
             file,
             encoder,
             whole_bytes: 0,
+            end_bytes: 0,
             pending: Vec::new(),
         })
     }
@@ -70,8 +73,16 @@ impl<R: Table> Part<R> {
         &self.path
     }
 
+    /// Lets a group read the file, now and when it is finished.
+    pub(crate) fn share_with(&self, group: u32) -> Result<(), RecordError> {
+        let shared = fchown(&self.file, None, Some(group))
+            .and_then(|()| self.file.set_permissions(Permissions::from_mode(0o640)));
+        shared.map_err(|error| of_file(&self.path, error))
+    }
+
+    /// What it takes of the disk: its groups, and the end twice, once more while that is renewed.
     pub(crate) fn bytes(&self) -> u64 {
-        self.whole_bytes
+        self.whole_bytes + 2 * self.end_bytes
     }
 
     pub(crate) fn groups(&self) -> usize {
@@ -91,7 +102,7 @@ impl<R: Table> Part<R> {
         Ok(())
     }
 
-    fn write_footer(&self) -> Result<(), RecordError> {
+    fn write_footer(&mut self) -> Result<(), RecordError> {
         let footer = self.encoder.footer();
         let footer = footer.map_err(|error| of_parquet(&self.path, error))?;
         let path = with_ending(&self.path, "footer");
@@ -106,7 +117,9 @@ impl<R: Table> Part<R> {
             file.sync_data()?;
             std::fs::rename(&new, &path)
         };
-        write().map_err(|error| of_file(&path, error))
+        write().map_err(|error| of_file(&path, error))?;
+        self.end_bytes = footer.len() as u64;
+        Ok(())
     }
 
     /// Finishes the file; the bytes of it, 0 when there was no row to keep.
@@ -227,6 +240,24 @@ fn own(path: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::ErrorKind::PermissionDenied.into()),
     }
+}
+
+/// The finished files in the folder whose names begin so, with their sizes, by name.
+pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>, RecordError> {
+    let is_one = |name: &str| name.starts_with(prefix) && name.ends_with(".parquet");
+    let list = || -> io::Result<Vec<(PathBuf, u64)>> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let meta = entry.metadata()?;
+            if meta.is_file() && entry.file_name().to_str().is_some_and(is_one) {
+                files.push((entry.path(), meta.len()));
+            }
+        }
+        files.sort();
+        Ok(files)
+    };
+    list().map_err(|error| of_file(folder, error))
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

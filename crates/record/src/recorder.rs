@@ -3,9 +3,10 @@
 //!
 //! A full disk costs samples, never the caller: they are counted, and writing is tried again.
 
-use crate::part::{Part, of_file};
+use crate::part::{Part, Recovered, finished, of_file, recover};
 use crate::{RecordError, Row};
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// How much a recorder keeps, and how often it writes.
@@ -15,6 +16,8 @@ pub struct Bounds {
     pub file_bytes: u64,
     /// When the finished files are more than this together, the oldest goes.
     pub total_bytes: u64,
+    /// So many files stay at most, the one that grows included, and at least two.
+    pub files: usize,
     /// A row group is written at this many rows: what a crash can cost.
     pub group_rows: usize,
     /// Or when its first row is this old; µs.
@@ -29,6 +32,7 @@ impl Default for Bounds {
         Bounds {
             file_bytes: 64 << 20,
             total_bytes: 1 << 30,
+            files: usize::MAX,
             group_rows: 16_384,
             group_us: 10_000_000,
         }
@@ -44,7 +48,7 @@ pub struct Recorded {
     pub lost_rows: u64,
     /// Files finished.
     pub finished: u64,
-    /// Of them, files removed because the folder's bound was met.
+    /// Files removed because a bound was met, those of earlier recorders included.
     pub removed: u64,
     /// Why the last row is not on disk.
     pub error: Option<String>,
@@ -60,6 +64,10 @@ pub struct Recorder {
     /// In encoded groups that the disk has not taken yet.
     pending_rows: u64,
     next_file: u32,
+    /// Who may read the files besides their owner.
+    group: Option<u32>,
+    /// A file could not be finished: it is left as a crash leaves one.
+    has_left: bool,
     /// Finished, the oldest first.
     files: VecDeque<(PathBuf, u64)>,
     recorded: Recorded,
@@ -80,9 +88,35 @@ impl Recorder {
             rows: Vec::new(),
             pending_rows: 0,
             next_file: 1,
+            group: None,
+            has_left: false,
             files: VecDeque::new(),
             recorded: Recorded::default(),
         })
+    }
+
+    /// Lets this group read the files that are begun from now on.
+    pub fn shared_with(mut self, group: Option<u32>) -> Recorder {
+        self.group = group;
+        self
+    }
+
+    /// Counts what earlier recorders left in the folder for its bounds, too: the finished files whose names begin so.
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or a file beyond the bounds not be removed.
+    pub fn after_earlier(mut self, prefix: &str) -> Result<Recorder, RecordError> {
+        self.files = finished(&self.folder, prefix)?.into();
+        self.prune()?;
+        Ok(self)
+    }
+
+    /// The finished files that stay, and their bytes together.
+    pub fn kept(&self) -> (usize, u64) {
+        (
+            self.files.len(),
+            self.files.iter().map(|(_, bytes)| bytes).sum(),
+        )
     }
 
     /// How it fares.
@@ -103,17 +137,24 @@ impl Recorder {
 
     /// Writes the rows taken so far as a row group.
     pub fn flush(&mut self) -> Option<String> {
+        if self.has_nothing_to_write() {
+            return None;
+        }
         let rows = std::mem::take(&mut self.rows);
         let written = self.write(&rows).and_then(|()| self.rotate());
         self.tell(written)
     }
 
+    fn has_nothing_to_write(&self) -> bool {
+        self.rows.is_empty() && self.pending_rows == 0
+    }
+
     /// Memory stays bounded: one group waits for the disk, and what comes meanwhile is lost.
     fn write(&mut self, rows: &[Row]) -> Result<(), RecordError> {
-        let count = rows.len() as u64;
-        if count == 0 {
+        if rows.is_empty() && self.pending_rows == 0 {
             return Ok(());
         }
+        let count = rows.len() as u64;
         let part = match self.part_with_room() {
             Ok(part) => part,
             Err(error) => {
@@ -121,7 +162,10 @@ impl Recorder {
                 return Err(error);
             }
         };
-        let added = part.add(rows);
+        let added = match rows {
+            [] => Ok(()),
+            rows => part.add(rows),
+        };
         self.pending_rows += count;
         added.map(|()| self.recorded.written_rows += std::mem::take(&mut self.pending_rows))
     }
@@ -129,7 +173,9 @@ impl Recorder {
     /// The file that grows, once what waits is written.
     fn part_with_room(&mut self) -> Result<&mut Part<Row>, RecordError> {
         if self.part.is_none() {
-            self.part = Some(Part::begin(self.next_path())?);
+            let part = Part::begin(self.next_path())?;
+            self.group.map_or(Ok(()), |group| part.share_with(group))?;
+            self.part = Some(part);
         }
         let part = self.part.as_mut().expect("it was begun above");
         part.write_pending()?;
@@ -167,7 +213,9 @@ impl Recorder {
             Ok(_) => self.recorded.written_rows += pending,
             Err(_) => self.recorded.lost_rows += pending,
         }
+        self.has_left |= bytes.is_err();
         let bytes = bytes?;
+        self.keep_left()?;
         if bytes > 0 {
             self.recorded.finished += 1;
             self.files.push_back((path, bytes));
@@ -181,12 +229,42 @@ impl Recorder {
             .bounds
             .total_bytes
             .saturating_sub(self.bounds.file_bytes);
-        while self.files.len() > 1 && for_files < sum(&self.files) {
+        let is_beyond = |files: &VecDeque<(PathBuf, u64)>| {
+            for_files < sum(files) || self.bounds.files <= files.len()
+        };
+        while self.files.len() > 1 && is_beyond(&self.files) {
             let Some((oldest, _)) = self.files.pop_front() else {
                 break;
             };
-            std::fs::remove_file(&oldest).map_err(|error| of_file(&oldest, error))?;
-            self.recorded.removed += 1;
+            match std::fs::remove_file(&oldest) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(of_file(&oldest, error));
+                }
+                _ => self.recorded.removed += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finishes what could not be finished before, so that it counts for the bounds.
+    fn keep_left(&mut self) -> Result<(), RecordError> {
+        if !std::mem::take(&mut self.has_left) {
+            return Ok(());
+        }
+        for recovered in recover(&self.folder).inspect_err(|_| self.has_left = true)? {
+            let Recovered::Finished(path) = recovered else {
+                continue;
+            };
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            if !name.starts_with(self.name.as_bytes()) {
+                continue;
+            }
+            let bytes = path
+                .metadata()
+                .map_err(|error| of_file(&path, error))?
+                .len();
+            self.recorded.finished += 1;
+            self.files.push_back((path, bytes));
         }
         Ok(())
     }
@@ -215,14 +293,28 @@ impl Recorder {
         }
     }
 
+    /// Writes what there is and finishes the file that grows; the next sample begins another. Answers as
+    /// [`Recorder::take`].
+    pub fn close(&mut self) -> Option<String> {
+        if self.part.is_none() && self.has_nothing_to_write() {
+            return None;
+        }
+        let closed = self.write_and_keep();
+        self.tell(closed)
+    }
+
     /// Writes what there is and finishes the last file.
     ///
     /// # Errors
     /// When it cannot be finished; [`crate::recover`] can do it later.
     pub fn finish(mut self) -> Result<Recorded, RecordError> {
+        self.write_and_keep().map(|()| self.recorded)
+    }
+
+    fn write_and_keep(&mut self) -> Result<(), RecordError> {
         let rows = std::mem::take(&mut self.rows);
         let written = self.write(&rows);
         let kept = self.part.take().map_or(Ok(()), |part| self.keep(part));
-        written.and(kept).map(|()| self.recorded)
+        written.and(kept)
     }
 }

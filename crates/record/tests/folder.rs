@@ -16,6 +16,7 @@ use support::row;
 const SMALL: Bounds = Bounds {
     file_bytes: 1 << 30,
     total_bytes: 1 << 40,
+    files: usize::MAX,
     group_rows: 10,
     group_us: i64::MAX,
 };
@@ -101,6 +102,97 @@ fn the_oldest_file_goes() {
         .map(|name| folder.path().join(name).metadata().unwrap().len())
         .sum();
     assert!(bytes <= 60_000, "{bytes}");
+}
+
+/// All that is in the folder, the ends of unfinished files included.
+fn bytes_in(folder: &Path) -> u64 {
+    let bytes = |name: &String| folder.join(name).metadata().unwrap().len();
+    files(folder).iter().map(bytes).sum()
+}
+
+#[test]
+fn bounds_hold_at_every_moment_over_recorders() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        file_bytes: 150_000,
+        total_bytes: 450_000,
+        files: 3,
+        ..SMALL
+    };
+    let (mut most_bytes, mut removed) = (0, 0);
+    for time in ["a", "b", "c"] {
+        let name = format!("t-{time}");
+        let begun = Recorder::begin(folder.path(), &name, bounds).unwrap();
+        let mut recorder = begun.after_earlier("t-").unwrap();
+        for n in 0..300 {
+            assert_eq!(recorder.take(row(7, n)), None);
+            assert!(
+                files(folder.path()).len() <= 3 + 1,
+                "a part has its end beside it"
+            );
+            most_bytes = most_bytes.max(bytes_in(folder.path()));
+        }
+        assert_eq!(recorder.close(), None);
+        assert_eq!(recorder.kept().1, bytes_in(folder.path()));
+        removed += recorder.recorded().removed;
+    }
+    // A group is 20,000 or so: a file may end so much later.
+    assert!(most_bytes <= 450_000 + 40_000, "{most_bytes}");
+    assert!(
+        most_bytes > 200_000 && removed > 3,
+        "{most_bytes}, {removed}"
+    );
+    let names = files(folder.path());
+    assert!(
+        names.iter().all(|name| name.starts_with("t-c")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn earlier_files_of_others_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "t-1.parquet",
+        "t-2.parquet",
+        "t-3.parquet",
+        "mine.parquet",
+        "t-4.txt",
+    ] {
+        std::fs::write(folder.path().join(name), "PAR1").unwrap();
+    }
+    let bounds = Bounds { files: 2, ..SMALL };
+    let recorder = Recorder::begin(folder.path(), "t-5", bounds).unwrap();
+    let recorder = recorder.after_earlier("t-").unwrap();
+    assert_eq!(recorder.recorded().removed, 2);
+    let names = files(folder.path());
+    assert_eq!(names, ["mine.parquet", "t-3.parquet", "t-4.txt"]);
+}
+
+#[test]
+fn a_file_is_closed_and_the_next_sample_begins_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+    assert_eq!((recorder.close(), recorder.flush()), (None, None));
+    for part in 0..2 {
+        assert_eq!(recorder.take(row(7, part)), None);
+        assert_eq!(recorder.flush(), None);
+        assert_eq!(recorder.close(), None);
+    }
+    assert_eq!(files(folder.path()), ["t-0001.parquet", "t-0002.parquet"]);
+    assert_eq!(recorder.recorded().written_rows, 2);
+}
+
+#[test]
+fn a_group_may_read_what_is_shared_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = rustix::process::getegid().as_raw();
+    let recorder = Recorder::begin(folder.path(), "t", SMALL).unwrap();
+    let mut recorder = recorder.shared_with(Some(own));
+    assert_eq!(recorder.take(row(7, 0)), None);
+    recorder.finish().unwrap();
+    let meta = folder.path().join("t-0001.parquet").metadata().unwrap();
+    assert_eq!((meta.mode() & 0o777, meta.gid()), (0o640, own));
 }
 
 #[test]

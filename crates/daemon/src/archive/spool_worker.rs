@@ -4,6 +4,7 @@
 use super::event::now_us;
 use super::host_load::HostLoad;
 use super::{Archive, Settings};
+use crate::access::make_folder;
 use anyhow::{Context, Result, bail};
 use fatpath_api::ArchiveDrops;
 use fatpath_archive::{Bounds, Event, Kind, Origin, Spool};
@@ -109,7 +110,7 @@ impl Writer<'_> {
     fn open(&mut self, settings: Settings) {
         let folder = self.archive.folder.join("spool");
         let bounds = Bounds::of(settings.spool_bytes);
-        let opened = super::folder::make(&self.archive.folder)
+        let opened = make_folder(&self.archive.folder)
             .map_err(|error| error.to_string())
             .and_then(|()| {
                 let spool = Spool::open(&folder, self.origin.clone(), bounds, now_us());

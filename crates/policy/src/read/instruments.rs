@@ -70,7 +70,7 @@ fn flows(value: &Value) -> Result<SampledFlows, Refusal> {
     chosen.ok_or_else(|| value.found("\"all\", \"rules\" or \"none\""))
 }
 
-fn name_of_rule(value: &Value, rules: &[Rule]) -> Result<String, Refusal> {
+pub(super) fn name_of_rule(value: &Value, rules: &[Rule]) -> Result<String, Refusal> {
     let name = values::name(value)?;
     match rules.iter().any(|rule| rule.name == name) {
         true => Ok(name),

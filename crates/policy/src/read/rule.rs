@@ -44,7 +44,7 @@ pub(super) fn read(
     }
 }
 
-fn read_match(section: &mut Section) -> Match {
+pub(super) fn read_match(section: &mut Section) -> Match {
     let prefixes = |read: Vec<(_, _)>| read.into_iter().map(|(prefix, _)| prefix).collect();
     Match {
         destination: prefixes(section.read_list("destination", values::prefix)),

@@ -7,6 +7,7 @@
 use crate::instruments::MAX_SAMPLED_FLOWS;
 use crate::rule::Follows;
 use crate::settings::{Chosen, User};
+use crate::trace::MAX_TRACED_FLOWS;
 use crate::{Path, PortRange, Prefix, RUDE_LAW, Setting, SettingValue, Spec, Unit};
 use fatpath_toml::{DeValue, Refusal, Value, nearest, shortened};
 use fatpath_units as quantity;
@@ -105,6 +106,23 @@ pub(crate) const MAX_FLOWS_PER_PREFIX: Measure = count(
     MAX_SAMPLED_FLOWS as u64,
     "an integer of 0 (no bound) to 1000000 flows",
 );
+pub(crate) const TRACED_FLOWS: Measure =
+    count(1, MAX_TRACED_FLOWS as u64, "an integer of 1 to 10000 flows");
+pub(crate) const TRACE_FILES: Measure = count(2, 10_000, "an integer of 2 to 10000 files");
+pub(crate) const TRACE_FILE_BYTES: Measure = Measure {
+    min: 1 << 20,
+    max: 4 << 30,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: Cow::Borrowed("1 MiB to 4 GiB: bytes as an integer, or \"64MiB\""),
+};
+pub(crate) const TRACE_BYTES: Measure = Measure {
+    min: 2 << 20,
+    max: 16 << 40,
+    bare: true,
+    with_unit: Some(quantity::bytes),
+    allowed: Cow::Borrowed("2 MiB to 16 TiB: bytes as an integer, or \"1GiB\""),
+};
 
 const fn count(min: u64, max: u64, allowed: &'static str) -> Measure {
     Measure {

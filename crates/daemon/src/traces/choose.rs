@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The worker that looks at every sample while there is a trace, and queues those of chosen flows.
+
+use super::meant::is_meant;
+use super::{Live, Traces};
+use crate::cgroup_paths::CgroupPaths;
+use crate::instruments::Instruments;
+use anyhow::{Result, bail};
+use fatpath_api::Sample;
+use fatpath_supervisor::Heartbeat;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::runtime::Handle;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::watch;
+
+/// Without a trace it does not listen, so that nobody hands samples over.
+///
+/// # Errors
+/// When there can be no more samples.
+pub(crate) fn choose_samples(
+    traces: &Traces,
+    instruments: &Instruments,
+    cgroups: &CgroupPaths,
+    heartbeat: &Heartbeat,
+) -> Result<()> {
+    let mut live = traces.live.subscribe();
+    loop {
+        let there_is_one = live.wait_for(|live| !live.running.is_empty());
+        let waited = Handle::current().block_on(heartbeat.wait(there_is_one));
+        if waited.is_none() {
+            return Ok(());
+        }
+        drop(waited);
+        let chooser = Chooser {
+            traces,
+            cgroups,
+            live: traces.live(),
+        };
+        if !chooser.follow(&mut live, instruments.subscribe(), heartbeat)? {
+            return Ok(());
+        }
+    }
+}
+
+struct Chooser<'a> {
+    traces: &'a Traces,
+    cgroups: &'a CgroupPaths,
+    live: Arc<Live>,
+}
+
+/// What ends a wait.
+enum Next {
+    Policy,
+    Sample(Result<Arc<Sample>, RecvError>),
+}
+
+impl Chooser<'_> {
+    /// Until no trace is left; false: the daemon is to end.
+    fn follow(
+        mut self,
+        live: &mut watch::Receiver<Arc<Live>>,
+        mut samples: Receiver<Arc<Sample>>,
+        heartbeat: &Heartbeat,
+    ) -> Result<bool> {
+        while !self.live.running.is_empty() {
+            let next = async {
+                tokio::select! {
+                    _ = live.changed() => Next::Policy,
+                    received = samples.recv() => Next::Sample(received),
+                }
+            };
+            match Handle::current().block_on(heartbeat.wait(next)) {
+                None => return Ok(false),
+                Some(Next::Policy) => self.live = Arc::clone(&live.borrow_and_update()),
+                Some(Next::Sample(received)) => {
+                    self.take(received)?;
+                    self.take_rest(&mut samples)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is there already costs no wait; as much as there may be.
+    fn take_rest(&self, samples: &mut Receiver<Arc<Sample>>) -> Result<()> {
+        for _ in 0..samples.len() {
+            match samples.try_recv() {
+                Ok(sample) => self.choose(&sample),
+                Err(TryRecvError::Lagged(unread)) => self.count_unread(unread),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Closed) => bail!("nobody has samples any more"),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, received: Result<Arc<Sample>, RecvError>) -> Result<()> {
+        match received {
+            Ok(sample) => self.choose(&sample),
+            Err(RecvError::Lagged(unread)) => self.count_unread(unread),
+            Err(RecvError::Closed) => bail!("nobody has samples any more"),
+        }
+        Ok(())
+    }
+
+    fn choose(&self, sample: &Arc<Sample>) {
+        let rule = self.live.rule_of(sample);
+        let cgroup = || self.cgroups.path(sample.flow.cgroup_id);
+        for running in &self.live.running {
+            if is_meant(&running.trace, sample, rule, cgroup) && running.places.lock().take(sample)
+            {
+                self.traces.put(running, sample);
+            }
+        }
+    }
+
+    fn count_unread(&self, samples: u64) {
+        for running in &self.live.running {
+            running.unread.fetch_add(samples, Ordering::Relaxed);
+        }
+    }
+}

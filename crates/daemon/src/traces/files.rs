@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files of one trace: `FOLDER/NAME/trace-TIME-0001.parquet` and so on, of this daemon and of those before it.
+
+use super::Running;
+use crate::access::{fatpath_group, make_folder};
+use crate::instruments::clock::unix_ns;
+use anyhow::{Context, Result};
+use fatpath_api::Sample;
+use fatpath_policy::Trace;
+use fatpath_record::{Bounds, Recorder, Recovered, Row, recover};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Names of files begin so.
+const PREFIX: &str = "trace-";
+
+/// Rows are written at the latest after this time: what a crash can cost.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A folder that cannot be made is tried again so often.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A file is finished, so that it can be read, when no flow has been traced for so long.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// A row in memory is 1 KB or less.
+const ROW_BYTES: u64 = 1024;
+
+/// So many wait in memory before they are written: 4 MB a trace.
+const MOST_ROWS: usize = 4096;
+
+/// What became of a trace's samples.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) written: u64,
+    pub(super) lost: u64,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) error: Option<String>,
+}
+
+pub(super) struct Files {
+    running: Arc<Running>,
+    recorder: Option<Recorder>,
+    /// Samples that came while there was no recorder.
+    unrecorded: u64,
+    tried: Option<Instant>,
+    flushed: Instant,
+    took: Instant,
+}
+
+impl Files {
+    pub(super) fn of(running: &Arc<Running>) -> Files {
+        let now = Instant::now();
+        Files {
+            running: Arc::clone(running),
+            recorder: None,
+            unrecorded: 0,
+            tried: None,
+            flushed: now,
+            took: now,
+        }
+    }
+
+    pub(super) fn running(&self) -> &Arc<Running> {
+        &self.running
+    }
+
+    pub(super) fn are_of(&self, running: &Arc<Running>) -> bool {
+        Arc::ptr_eq(&self.running, running)
+    }
+
+    pub(super) fn take(&mut self, sample: &Sample) {
+        self.took = Instant::now();
+        if self.recorder.is_none() {
+            self.try_to_begin();
+        }
+        let row = Row {
+            time_us: (unix_ns(sample.now_ns) / 1000) as i64,
+            sample: sample.clone(),
+        };
+        match &mut self.recorder {
+            Some(recorder) => {
+                let said = recorder.take(row);
+                self.say(said);
+            }
+            None => self.unrecorded += 1,
+        }
+    }
+
+    fn try_to_begin(&mut self) {
+        if self.tried.is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
+            return;
+        }
+        self.tried = Some(Instant::now());
+        match begin(&self.running.trace) {
+            Ok(recorder) => self.recorder = Some(recorder),
+            Err(error) => {
+                let error = format!("{error:#}");
+                let before = self.running.written.lock().error.replace(error.clone());
+                let said = format!("{error}; samples are lost until it can be written");
+                self.say(before.is_none().then_some(said));
+            }
+        }
+    }
+
+    /// What does not depend on a sample.
+    pub(super) fn look(&mut self) {
+        let is_idle = self.took.elapsed() >= IDLE && self.running.places.lock().traced() == 0;
+        if let Some(recorder) = &mut self.recorder {
+            let is_due = self.flushed.elapsed() >= FLUSH_INTERVAL;
+            let said = match (is_idle, is_due) {
+                (true, _) => recorder.close(),
+                (false, true) => recorder.flush(),
+                (false, false) => None,
+            };
+            if is_due {
+                self.flushed = Instant::now();
+            }
+            self.say(said);
+        }
+        self.tell();
+    }
+
+    /// What was written stays.
+    pub(super) fn end(mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            let said = recorder.close();
+            self.say(said);
+        }
+        self.tell();
+    }
+
+    /// Of what is said once when it begins, and once when it ends.
+    fn say(&self, said: Option<String>) {
+        if let Some(said) = said {
+            tracing::error!("trace `{}`: {said}", self.running.trace.name);
+        }
+    }
+
+    fn tell(&self) {
+        let mut written = self.running.written.lock();
+        written.lost = self.unrecorded;
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        let recorded = recorder.recorded();
+        let (files, bytes) = recorder.kept();
+        *written = Written {
+            written: recorded.written_rows,
+            lost: self.unrecorded + recorded.lost_rows,
+            files: files as u64,
+            bytes,
+            error: recorded.error.clone(),
+        };
+    }
+}
+
+/// A file that a crash left unfinished is finished first.
+fn begin(trace: &Trace) -> Result<Recorder> {
+    let folder = trace.own_folder();
+    // A directory that is there may be somebody else's, who chose who may read it.
+    let is_there = trace.folder.is_dir();
+    let made = match is_there {
+        true => Ok(()),
+        false => make_folder(&trace.folder),
+    };
+    made.and_then(|()| make_folder(&folder))
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    for recovered in recover(&folder)? {
+        let (path, what) = match &recovered {
+            Recovered::Finished(path) => (path, "it is finished now"),
+            Recovered::Removed(path) => (path, "without a row; it was deleted"),
+        };
+        let path = path.display();
+        tracing::info!("{path}: an earlier daemon left this file unfinished: {what}");
+    }
+    let now = humantime::format_rfc3339_seconds(SystemTime::now());
+    let name = format!("{PREFIX}{now}").replace(':', "");
+    let recorder = Recorder::begin(&folder, &name, bounds(trace))?;
+    Ok(recorder
+        .shared_with(fatpath_group())
+        .after_earlier(PREFIX)?)
+}
+
+/// So that the bounds of the policy hold with the last group of a file, by which it may be larger than its own.
+fn bounds(trace: &Trace) -> Bounds {
+    let group_bytes = trace.file_bytes / 4;
+    let rows = usize::try_from(group_bytes / ROW_BYTES);
+    Bounds {
+        file_bytes: trace.file_bytes - group_bytes,
+        total_bytes: trace.total_bytes - group_bytes,
+        files: trace.max_files as usize,
+        group_rows: rows.map_or(MOST_ROWS, |rows| rows.min(MOST_ROWS)),
+        // `look` writes by time.
+        group_us: i64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fatpath_api::SampleKind;
+    use fatpath_estats::testing::{SECOND, sample};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn running(folder: &Path, keys: &str) -> Arc<Running> {
+        let folder = folder.display();
+        let text = format!("[[trace]]\nname = 't'\nfolder = '{folder}'\n{keys}\n");
+        let policy = fatpath_policy::parse(&text, None).unwrap();
+        Arc::new(Running::new(&policy.traces[0]))
+    }
+
+    fn take(files: &mut Files, from: u64, count: u64) {
+        for n in from..from + count {
+            let mut sample = sample(n % 50, SampleKind::Interval, n * SECOND / 1000);
+            // What no dictionary makes small.
+            sample.bytes_sent = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
+            sample.bytes_acked = sample.bytes_sent ^ n;
+            sample.snd_una = sample.bytes_sent as u32;
+            files.take(&sample);
+        }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn bytes(folder: &Path) -> u64 {
+        let names = names(folder).into_iter();
+        names
+            .map(|name| folder.join(name).metadata().unwrap().len())
+            .sum()
+    }
+
+    #[test]
+    fn the_policys_bounds_hold_at_every_moment_and_over_restarts() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = "file_size = '1MiB'\nsize = '2MiB'";
+        let folder = dir.path().join("new/t");
+        let mut most = 0;
+        for begin in [0, 100_000] {
+            let running = running(&dir.path().join("new"), keys);
+            let mut files = Files::of(&running);
+            for part in 0..60 {
+                take(&mut files, begin + part * 500, 500);
+                most = most.max(bytes(&folder));
+            }
+            files.look();
+            let status = running.status();
+            assert!(status.files >= 1 && status.bytes <= 2 << 20, "{status:?}");
+            files.end();
+            assert_eq!(running.status().written, 30_000);
+        }
+        assert!((1 << 20..=2 << 20).contains(&most), "{most}");
+        let mode = folder.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o750);
+        let names = names(&folder);
+        let first = names[0].as_str();
+        assert!(
+            first.starts_with("trace-2") && first.ends_with(".parquet"),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn so_many_files_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..6 {
+            let running = running(dir.path(), "files = 3");
+            let mut files = Files::of(&running);
+            take(&mut files, 0, 10);
+            files.end();
+            let names = names(&dir.path().join("t"));
+            assert_eq!(names.len(), (round + 1).min(2), "one may grow: {names:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_left_unfinished_is_finished_and_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let crashed = running(dir.path(), "");
+        let mut files = Files::of(&crashed);
+        take(&mut files, 0, 10);
+        files.recorder.as_mut().unwrap().flush();
+        drop(files);
+        let running = running(dir.path(), "");
+        let mut files = Files::of(&running);
+        take(&mut files, 0, 10);
+        files.look();
+        assert_eq!(running.status().files, 1);
+        files.end();
+        assert_eq!(names(&dir.path().join("t")).len(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_counted_and_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("place");
+        std::fs::write(&place, "a file").unwrap();
+        let running = running(&place, "");
+        let mut files = Files::of(&running);
+        take(&mut files, 0, 3);
+        files.look();
+        let status = running.status();
+        assert_eq!((status.missing, status.written), (3, 0));
+        assert!(status.error.unwrap().contains("cannot make"));
+        std::fs::remove_file(&place).unwrap();
+        files.tried = None;
+        take(&mut files, 3, 3);
+        files.end();
+        let status = running.status();
+        assert_eq!((status.missing, status.written, status.error), (3, 3, None));
+    }
+}
