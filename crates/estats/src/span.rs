@@ -15,6 +15,8 @@ pub struct Span<'s> {
     pub(crate) rule: Option<&'s Rule>,
     /// What was counted in it.
     pub(crate) passed: Totals,
+    /// What was counted since its law's start was over; none before.
+    pub(crate) settled: Option<Totals>,
     /// Highest delivery rate of the flow's life that the application did not limit, bits a second.
     pub(crate) best_rate_bps: f64,
     /// Of all flows between its addresses, where they are known.
@@ -103,11 +105,12 @@ impl Span<'_> {
         (self.mean_rtt_us() - self.base_rtt_us()).max(0.0)
     }
 
-    /// Of the bytes sent, those retransmitted, but for what the end of slow start lost.
-    pub(crate) fn retransmitted_later_share(&self) -> f64 {
-        let p = &self.passed;
-        let later = p.bytes_retrans.saturating_sub(p.seen.start_bytes_retrans);
-        ratio(later, p.bytes_sent)
+    /// The same since its law's start was over; none before.
+    pub(crate) fn retransmitted_later_share(&self) -> Option<f64> {
+        let later = self.settled?;
+        let is_shorter = later.now_ns < self.passed.now_ns;
+        let p = if is_shorter { &later } else { &self.passed };
+        Some(ratio(p.bytes_retrans, p.bytes_sent))
     }
 
     /// Mean queueing delay just before the window was reduced; none without a reduction.
@@ -118,15 +121,15 @@ impl Span<'_> {
         (p.cong_signals > 0 && rtt_us > 0.0).then_some(queue_us)
     }
 
-    /// Queueing delay of a whole window before the mean reduction of it, at the best rate known: a window that leaves at
-    /// once, as after a pause of the program, fills a queue before any round-trip time shows it. 0 where it is less than half
-    /// of a round trip: the best rate that samples caught may be lower than the path's by as much.
+    /// Queueing delay of a whole window before the reductions, at the delivery rate then: a window that leaves at once, as
+    /// after a pause of the program, fills a queue before any round-trip time shows it. 0 where it is less than a third of a
+    /// round trip: a window that grows is larger than what the rate was measured with.
     fn queue_of_window_us(&self) -> f64 {
-        let p = &self.passed;
-        let window_pkts = ratio(p.pre_cong_sum_cwnd_pkts, p.cong_signals);
-        let held_us = window_pkts * f64::from(self.last.mss_bytes) * 8e6 / self.best_rate_bps;
+        let seen = &self.passed.seen;
+        let window_pkts_s = ratio(seen.reduced_from_pkts, seen.reduced_at_kbytes_per_s) / 1e3;
+        let held_us = window_pkts_s * f64::from(self.last.mss_bytes) * 1e6;
         let queue_us = held_us - self.path_rtt_us();
-        let is_sure = self.best_rate_bps > 0.0 && queue_us >= 0.5 * self.path_rtt_us();
+        let is_sure = 3.0 * queue_us >= self.path_rtt_us();
         if is_sure { queue_us } else { 0.0 }
     }
 

@@ -59,16 +59,15 @@ pub(crate) struct Seen {
     pub tail_timeouts: u64,
     /// Segments that came from the peer after a second timeout in a row, before anything was acknowledged.
     pub segs_in_stalled: u64,
-    /// Reductions of the window that were seen one by one: how many, and the sums of the delivery rate at each and of
-    /// its square, kilobytes a second.
+    /// Reductions of the window that were seen one by one: how many, and the sums of the window before each, of the
+    /// delivery rate at each, kilobytes a second, and of its square.
     pub reductions: u64,
+    pub reduced_from_pkts: u64,
     pub reduced_at_kbytes_per_s: u64,
     pub reduced_at_kbytes_per_s_squared: u128,
     /// Congestion signals that were seen one by one, and how many of them met hardly a queue.
     pub signals: u64,
     pub signals_without_queue: u64,
-    /// Bytes retransmitted before the second congestion signal: what the end of slow start lost.
-    pub start_bytes_retrans: u64,
 }
 
 /// Less is hardly a queue, µs: CoDel's target is 5 ms (RFC 8289, 4.2), and a busy host's noise is below 3.
@@ -189,9 +188,6 @@ impl Seen {
             self.signals += 1;
             self.signals_without_queue += u64::from(is_without);
         }
-        if s.cong_signals <= 1 {
-            self.start_bytes_retrans += passed.bytes_retrans;
-        }
         // The first one ends slow start: its rate may be that of a burst.
         if passed.cong_signals == 1
             && before.cong_signals > 0
@@ -199,6 +195,7 @@ impl Seen {
         {
             let kbytes_per_s = rate / 1000;
             self.reductions += 1;
+            self.reduced_from_pkts += passed.pre_cong_sum_cwnd_pkts;
             self.reduced_at_kbytes_per_s += kbytes_per_s;
             self.reduced_at_kbytes_per_s_squared += u128::from(kbytes_per_s).pow(2);
         }
@@ -247,11 +244,11 @@ impl Seen {
             tail_timeouts,
             segs_in_stalled,
             reductions,
+            reduced_from_pkts,
             reduced_at_kbytes_per_s,
             reduced_at_kbytes_per_s_squared,
             signals,
-            signals_without_queue,
-            start_bytes_retrans
+            signals_without_queue
         )
     }
 }

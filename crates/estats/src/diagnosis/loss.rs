@@ -145,7 +145,7 @@ pub(super) fn congestion(span: &Span) -> Option<Finding> {
     let queue_us = span.queue_before_loss_us()?;
     let has_queue =
         queue_us >= span.queue_threshold_us() || span.queue_us() >= span.queue_threshold_us();
-    let lost = span.retransmitted_later_share();
+    let lost = span.retransmitted_later_share()?;
     if !is_loss(span) || !has_queue || lost < MUCH {
         return None;
     }

@@ -323,7 +323,7 @@ fn losses_of_a_window_that_leaves_at_once_are_its_own_queues() {
 }
 
 #[test]
-fn what_the_end_of_slow_start_loses_is_no_congestion() {
+fn what_a_law_loses_at_its_start_is_no_congestion() {
     let found = life(|tenth, s| {
         losing(tenth, s, 40_000);
         s.bytes_retrans =
