@@ -88,7 +88,7 @@ pub enum Reply {
         /// What the responder knows of its clock; none: nothing any more.
         clock: Option<Clock>,
     },
-    /// They are not.
+    /// The test, or the train that was announced, is not granted.
     Refused {
         /// For people.
         why: String,

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 /// A test has no more. A search sends about 25, and repeats those that were held up.
 pub const MOST_TRAINS: u32 = 64;
-/// Packets of a train; what a responder keeps of each is 16 bytes at most.
-const PACKETS: RangeInclusive<u32> = 1..=16_384;
+/// A train has no more packets; what a responder keeps of each is 16 bytes at most.
+pub const MOST_PACKETS: u32 = 16_384;
+const PACKETS: RangeInclusive<u32> = 1..=MOST_PACKETS;
 /// Length of a packet. The record of a shorter one would be no small part of it.
 const PACKET_BYTES: RangeInclusive<u32> = 576..=9_000;
 
