@@ -39,7 +39,7 @@ pub struct RateArguments {
 
 fn most_rate(text: &str) -> Result<u64, String> {
     let bps = rate_bps(text).and_then(|bps| u64::try_from(bps).ok());
-    let bps = bps.filter(|bps| (1_000_000..=100_000_000_000).contains(bps));
+    let bps = bps.filter(|bps| Rate::MOST_RATES_BPS.contains(bps));
     bps.ok_or_else(|| "give a rate of 1mbit to 100gbit".to_owned())
 }
 
