@@ -44,12 +44,11 @@ fn most_rate(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: &RateArguments) -> Result<ExitCode> {
-    let longest = Duration::from_secs(3600);
-    let allowed = Duration::from_secs(1)..=longest;
+    let allowed_us = Rate::DURATIONS_US;
     ensure!(
-        allowed.contains(&arguments.duration),
+        allowed_us.contains(&(arguments.duration.as_micros() as u64)),
         "--duration is 1s to {}",
-        show_time(longest.as_micros() as u64)
+        show_time(*allowed_us.end())
     );
     let is_shown = stderr().is_terminal();
     let (found, mut outcome) = arguments.whom.ask(Kind::Rate, |whom| {

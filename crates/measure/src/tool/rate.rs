@@ -27,6 +27,8 @@ pub struct Rate {
 impl Rate {
     /// See [`Rate::size_bytes`].
     pub const SIZE_BYTES: u64 = 1500;
+    /// How long a test lasts, in µs.
+    pub const DURATIONS_US: RangeInclusive<u64> = 1_000_000..=3_600_000_000;
     /// See [`Rate::most_rate_bps`].
     pub const MOST_RATES_BPS: RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 
