@@ -85,6 +85,38 @@ fn a_peer_measures_the_path_and_is_counted() {
     assert_eq!(ends.status()["is_running"], false);
 }
 
+/// The unit's folder is its user's alone.
+#[test]
+fn who_may_not_see_what_is_used_sees_the_rest() {
+    let Some(_alone) = alone() else { return };
+    let ends = Ends::new("unseen");
+    ends.write_file("");
+    let folder = ends.path("closed");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o000)).unwrap();
+    let status = |more: &[&str]| {
+        let status = [FATPATH, "measure", "status", "--file"];
+        let (file, used) = (ends.text("measure.toml"), ends.text("closed/used"));
+        let output = Command::new("setpriv")
+            .args(["--bounding-set", "-dac_override,-dac_read_search"])
+            .args(status)
+            .args([&file, "--used", &used])
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said: Value = serde_json::from_str(&status(&["--json"])).unwrap();
+    let today = &said["peers"][0]["today"];
+    assert!(said["is_running"].is_null() && today.is_null(), "{said}");
+    let table = status(&[]);
+    assert!(
+        table.contains("may run") && table.contains(" ? "),
+        "{table}"
+    );
+}
+
 /// Both hosts have one clock, so that the emulator's delays are the truth.
 #[test]
 fn one_way_delay_is_told_apart_with_its_doubt_and_archived() {
