@@ -274,6 +274,26 @@ fn trains_are_recorded_only_of_who_may_and_within_limits() {
     assert!(!said.contains("values"), "{said}");
 }
 
+#[test]
+fn a_train_that_cannot_be_kept_counts_for_nothing() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("unkept", "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    ends.write_file("kinds = ['rate']");
+    ends.respond();
+    let asking = ends.asking("rate", "a", &[]).spawn().unwrap();
+    ends.event("began", |_| true);
+    let in_the_way = ends.path("used.new");
+    until("room for a folder", || fs::create_dir(&in_the_way).ok());
+    let output = asking.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("cannot keep what is used"), "{said}");
+    let ended = ends.event("ended", |_| true);
+    fs::remove_dir(&in_the_way).unwrap();
+    // That a test is refused is kept, and with it what came before.
+    assert!(!ends.echo(&[]).status.success());
+    assert_eq!(ends.used()["bytes"], ended["bytes"]);
+}
+
 /// The first run in the archive for which `is_it`.
 fn archived(daemon: &Daemon, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
     let output = Command::new(FATPATH)
