@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The daemon is not started by installing it: the administrator writes a policy, and enables it; as little is the responder.
+# The daemon is not started by installing it: the administrator writes a policy, and enables it. Nor is the responder.
 # An upgrade starts either anew where it runs; what the daemon loaded goes on tuning meanwhile, and the new build takes live
 # flows over.
 set -e
@@ -15,5 +15,7 @@ fi
 systemctl daemon-reload
 [ -n "$2" ] || exit 0
 for unit in fatpath.service fatpath-responder.service; do
-    if systemctl --quiet is-active "$unit"; then systemctl restart "$unit"; fi
+    systemctl --quiet is-active "$unit" || continue
+    # The package is there all the same.
+    systemctl restart "$unit" || echo "fatpath: $unit does not start: journalctl -u $unit" >&2
 done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a host asks of a responder, and what it is answered: one line of JSON each.
 
-use crate::{Clock, Kind};
+use crate::{Clock, Kind, Rate};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -14,8 +14,6 @@ const PACKET_BYTES: RangeInclusive<u16> = crate::echo::HEADER_BYTES as u16..=895
 const PACKETS: RangeInclusive<u32> = 1..=1_000_000;
 /// From one datagram to the next, in µs.
 const INTERVAL_US: RangeInclusive<u32> = 1_000..=60_000_000;
-/// Of a test of trains, in µs.
-const DURATION_US: RangeInclusive<u64> = 1_000_000..=3_600_000_000;
 
 /// A test that somebody wants to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +86,7 @@ pub enum Reply {
         /// What the responder knows of its clock; none: nothing any more.
         clock: Option<Clock>,
     },
-    /// They are not.
+    /// The test, or the train that was announced, is not granted.
     Refused {
         /// For people.
         why: String,
@@ -117,7 +115,10 @@ impl Ask {
             Ask::Echo(datagrams) | Ask::OneWay(datagrams) => datagrams.check()?,
             Ask::Rate(trains) => in_range([
                 ("port", trains.port > 0),
-                ("duration_us", DURATION_US.contains(&trains.duration_us)),
+                (
+                    "duration_us",
+                    Rate::DURATIONS_US.contains(&trains.duration_us),
+                ),
             ])?,
         }
         Ok(ask)

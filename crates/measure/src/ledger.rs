@@ -101,10 +101,14 @@ impl Ledger {
     /// A test of the peer has ended: `kept_bytes` were kept for it at its beginning, on `day`, and it sent `sent_bytes`.
     pub fn end(&mut self, peer: &str, day: i64, kept_bytes: u64, sent_bytes: u64) {
         self.running.remove(peer);
+        self.give_back(peer, day, kept_bytes.saturating_sub(sent_bytes));
+    }
+
+    /// So much of what was kept for the peer on `day` is not sent.
+    pub fn give_back(&mut self, peer: &str, day: i64, bytes: u64) {
         // What was kept on a day that is over matters no more.
         if let Some(used) = self.peers.get_mut(peer).filter(|used| used.day == day) {
-            let unsent = kept_bytes.saturating_sub(sent_bytes);
-            used.bytes = used.bytes.saturating_sub(unsent);
+            used.bytes = used.bytes.saturating_sub(bytes);
         }
     }
 
@@ -232,6 +236,10 @@ mod tests {
         assert_eq!(ledger.begin(&peer, &Ask::Rate(trains).cost(), 0), Ok(()));
         assert_eq!(ledger.more(&peer, 15_000, 0), Ok(()));
         assert_eq!(ledger.more(&peer, 6_000, 0), Err(Refusal::Bytes(5_000)));
+        assert_eq!(ledger.more(&peer, 5_000, 0), Ok(()));
+        ledger.give_back("dtn1", 0, 5_000);
+        let another = Err(Refusal::Running);
+        assert_eq!(ledger.begin(&peer, &Ask::Rate(trains).cost(), 0), another);
         ledger.end("dtn1", 0, 0, 0);
         assert_eq!(ledger.of("dtn1", 0).bytes, 15_000);
         assert_eq!(ledger.more(&peer, 6_000, DAY_US), Ok(()));

@@ -34,7 +34,7 @@ pub fn is_failure(outcome: &TestOutcome) -> bool {
     note.is_some_and(|note| note.level == TestLevel::Error)
 }
 
-/// The one number of a run's event: the value that the tool is there for.
+/// The one number of a run's event: the value that the tool is there for; of a program the first by name. A lower bound is none.
 pub fn main_value(outcome: &TestOutcome) -> Option<f64> {
     let main = [
         "delay_there_avg",
@@ -45,9 +45,9 @@ pub fn main_value(outcome: &TestOutcome) -> Option<f64> {
         "path_mtu",
     ];
     let named = main.iter().find_map(|name| outcome.values.get(*name));
-    named
-        .or(outcome.values.values().next())
-        .map(|(value, _)| *value)
+    let is_program = outcome.tool == "program";
+    let first = || outcome.values.values().next().filter(|_| is_program);
+    named.or_else(first).map(|(value, _)| *value)
 }
 
 /// Something failed.

@@ -4,7 +4,7 @@
 mod peers;
 
 use crate::tool::{Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
-use crate::{Plan, Test, Tool};
+use crate::{Plan, Rate, Test, Tool};
 use fatpath_toml::{Document, Problem, Refusal, Section, Value};
 use fatpath_units as units;
 use std::ops::RangeInclusive;
@@ -83,6 +83,11 @@ fn refuse_inconsistent(section: &Section, test: &Test) {
     if test.duration_us > test.every_us {
         let refusal = section.refusal("a run lasts longer than the time from one run to the next");
         section.note(refusal.allowed("`duration` is at most `every`"));
+    }
+    let is_refused =
+        matches!(test.tool, Tool::Rate(_)) && !Rate::DURATIONS_US.contains(&test.duration_us);
+    if let Some(duration) = section.value("duration").filter(|_| is_refused) {
+        section.note(duration.found("1s to 1h for a test of `rate`"));
     }
 }
 
@@ -388,6 +393,20 @@ mod tests {
         );
         assert!(
             found.iter().any(|p| p.contains("longer than the time")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_test_of_rate_lasts_an_hour_at_most() {
+        let test = |duration: &str| {
+            let test = PING.replace("ping", "rate").replace("1min", "2h");
+            format!("{test}duration = '{duration}'\n")
+        };
+        assert!(parse(&test("1h")).is_ok());
+        let found = problems(&test("61min"));
+        assert!(
+            found.len() == 1 && found[0].starts_with("6:12: duration: "),
             "{found:?}"
         );
     }

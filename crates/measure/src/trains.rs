@@ -7,14 +7,15 @@
 
 use crate::ask::{BadLine, Reply, Run, in_range, read as read_line};
 use crate::tool::{Values, values};
-use fatpath_train::{Arrival, Estimate, Queue, Train, Value};
+use fatpath_train::{Arrival, Estimate, LEAST_PACKETS, Queue, Train, Value};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A test has no more. A search sends about 25, and repeats those that were held up.
 pub const MOST_TRAINS: u32 = 64;
-/// Packets of a train; what a responder keeps of each is 16 bytes at most.
-const PACKETS: RangeInclusive<u32> = 1..=16_384;
+/// A train has no more packets; what a responder keeps of each is 16 bytes at most.
+pub const MOST_PACKETS: u32 = 16_384;
+const PACKETS: RangeInclusive<u32> = LEAST_PACKETS..=MOST_PACKETS;
 /// Length of a packet. The record of a shorter one would be no small part of it.
 const PACKET_BYTES: RangeInclusive<u32> = 576..=9_000;
 
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(read(&line), Ok(TRAIN));
         for (from, to) in [
             ("1000,", "16385,"),
-            ("1000,", "0,"),
+            ("1000,", "15,"),
             ("1500", "100"),
             ("1500", "9001"),
             ("100000000", "0"),

@@ -92,21 +92,19 @@ impl Receiver {
         let dropped = self.dropped;
         let mut arrivals = Arrivals::of(train);
         let begun = Instant::now();
-        let mut end = begun + patience.first.min(patience.all);
-        while arrivals.missing > 0 {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
+        let last = begun + patience.all;
+        let mut end = begun + patience.first;
+        while arrivals.missing > 0 && Instant::now() < last {
+            let left = end.min(last).saturating_duration_since(Instant::now());
             let received = match self.read_within(left) {
                 Ok(received) => received,
                 Err(error) if is_time_out(&error) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if is_passing(&error) => continue,
                 Err(error) => return Err(error),
             };
             self.dropped = received.dropped.unwrap_or(self.dropped);
             if self.take(number, &received, &mut arrivals) {
-                end = (Instant::now() + patience.next).min(begun + patience.all);
+                end = Instant::now() + patience.next;
             }
         }
         Ok(Record {
@@ -115,10 +113,11 @@ impl Receiver {
         })
     }
 
-    /// In a burst one call of the kernel's gives each, and no time is set.
+    /// In a burst one call of the kernel's gives each, and no time is set. What is there is read even if no time is left: it
+    /// came while this host did something else.
     fn read_within(&mut self, most: Duration) -> io::Result<Received> {
         match self.read(MsgFlags::MSG_DONTWAIT) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !most.is_zero() => {
                 self.socket.set_read_timeout(Some(most))?;
                 self.read(MsgFlags::empty())
             }
@@ -163,6 +162,14 @@ impl Receiver {
         opened.for_each(|header| arrivals.note(received.at_ns, header.sequence));
         arrivals.missing < missing
     }
+}
+
+/// ICMP errors may be of what went before, or made up by others: a connected socket reports each once.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused
+    )
 }
 
 fn is_time_out(error: &io::Error) -> bool {
@@ -224,7 +231,8 @@ mod tests {
 
     fn shortly() -> Patience {
         Patience {
-            all: Duration::from_millis(50),
+            first: Duration::from_millis(50),
+            next: Duration::from_millis(50),
             ..PATIENCE
         }
     }
@@ -318,6 +326,45 @@ mod tests {
         assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 2);
         let nothing = receiver.receive(2, &train, shortly()).unwrap();
         assert_eq!(nothing, Record::default());
+    }
+
+    #[test]
+    fn what_came_in_time_is_read_by_a_host_that_is_late() {
+        let train = Train {
+            rate_bps: 1_000_000_000,
+            packets: 20,
+            packet_bytes: 1500,
+        };
+        let (near, mut receiver) = pair();
+        send(&near, &secret(7), 0, &train).unwrap();
+        let late = Patience {
+            first: Duration::ZERO,
+            next: Duration::ZERO,
+            ..PATIENCE
+        };
+        let arrived = receiver.receive(0, &train, late).unwrap().arrivals;
+        assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 20);
+    }
+
+    #[test]
+    fn a_port_that_was_closed_before_ends_no_train() {
+        let train = Train {
+            rate_bps: 1_000_000_000,
+            packets: 20,
+            packet_bytes: 1500,
+        };
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = near.local_addr().unwrap();
+        far.connect(address).unwrap();
+        drop(near);
+        far.send(b"nobody is there").unwrap();
+        let near = UdpSocket::bind(address).unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        let mut receiver = Receiver::new(far, secret(7)).unwrap();
+        send(&near, &secret(7), 0, &train).unwrap();
+        let arrived = receiver.receive(0, &train, PATIENCE).unwrap().arrivals;
+        assert_eq!(arrived.iter().map(|run| run.packets).sum::<u32>(), 20);
     }
 
     /// Whoever reads too late learns that the kernel dropped packets, and how many.

@@ -5,7 +5,7 @@ use crate::TRAIN_SECRET;
 use crate::call::{TestError, Whom, connected, granted, heard};
 use crate::record::RECORDED_WITHIN;
 use crate::socket::Pair;
-use fatpath_measure::trains::{Heard, MOST_TRAINS, Untrue};
+use fatpath_measure::trains::{Heard, MOST_PACKETS, MOST_TRAINS, Untrue};
 use fatpath_measure::{Ask, Reply, Trains};
 use fatpath_peer::Peer;
 use fatpath_probe::{Secret, send};
@@ -42,7 +42,7 @@ pub struct Step<'a> {
 /// See [`TestError`].
 pub fn rate(wanted: &WantedRate<'_>, mut note: impl FnMut(&Step)) -> Result<Estimate, TestError> {
     let mut sender = Sender::begin(wanted)?;
-    let mut search = Search::new(wanted.limits);
+    let mut search = Search::new(announceable(wanted.limits));
     let mut why = None;
     let begun = Instant::now();
     while let Some(train) = search.next() {
@@ -60,6 +60,15 @@ pub fn rate(wanted: &WantedRate<'_>, mut note: impl FnMut(&Step)) -> Result<Esti
     }
     let found = search.estimate().filter(|_| !search.gave_up());
     found.ok_or_else(|| TestError::NoRate(wanted.whom.host.to_owned(), why))
+}
+
+/// Without trains that no responder grants.
+fn announceable(limits: Limits) -> Limits {
+    let most_bytes = u64::from(MOST_PACKETS) * u64::from(limits.packet_bytes);
+    Limits {
+        train_bytes: limits.train_bytes.min(most_bytes),
+        ..limits
+    }
 }
 
 /// A test that has begun.
@@ -216,6 +225,18 @@ mod tests {
                 matches!(ended, Err(TestError::Untrue(..))),
                 "{what}: {ended:?}"
             );
+        }
+    }
+
+    #[test]
+    fn trains_of_short_packets_have_no_more_than_a_responder_grants() {
+        for packet_bytes in [576, 1500, 9000] {
+            let limits = announceable(Limits {
+                packet_bytes,
+                ..Limits::default()
+            });
+            let packets = limits.train_bytes / u64::from(packet_bytes);
+            assert!(packets <= MOST_PACKETS.into(), "{packet_bytes}: {packets}");
         }
     }
 

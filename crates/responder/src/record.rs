@@ -11,7 +11,7 @@ use fatpath_train::Train;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-/// How long a peer has to say a line, and to take one.
+/// How long a peer has to say a line, and to take a line or the record of a train.
 const SAID_WITHIN: Duration = Duration::from_secs(10);
 /// How long a train takes at most, of which nothing is kept after that.
 pub const RECORDED_WITHIN: Duration = Duration::from_secs(10);
@@ -62,8 +62,9 @@ pub fn record(
         let record = receiver.receive(number, &train, PATIENCE)?;
         let packets = record.arrivals.iter().map(|run| u64::from(run.packets));
         recorded.packets += packets.sum::<u64>();
+        let said_by = Instant::now() + SAID_WITHIN;
         for reply in trains::replies(&record.arrivals, record.overrun) {
-            say(peer, &reply)?;
+            say_by(peer, &reply, said_by)?;
         }
     }
     Ok(())
@@ -96,5 +97,10 @@ fn announced(peer: &mut Peer, within: Duration) -> io::Result<Option<Train>> {
 /// # Errors
 /// The connection's.
 pub fn say(peer: &mut Peer, reply: &Reply) -> io::Result<()> {
-    peer.say_line(&serde_json::to_string(reply)?, SAID_WITHIN)
+    say_by(peer, reply, Instant::now() + SAID_WITHIN)
+}
+
+fn say_by(peer: &mut Peer, reply: &Reply, end: Instant) -> io::Result<()> {
+    let rest = end.saturating_duration_since(Instant::now());
+    peer.say_line(&serde_json::to_string(reply)?, rest)
 }

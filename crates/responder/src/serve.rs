@@ -283,10 +283,15 @@ impl Server {
 
     /// The same of a train, before it is waited for.
     fn grant_more(&self, peer: &Peer, bytes: u64) -> Result<(), String> {
+        let now_us = now_us();
         let mut books = self.books();
-        let judged = books.ledger.more(peer, bytes, now_us());
+        let judged = books.ledger.more(peer, bytes, now_us);
         judged.map_err(|refusal| refusal.to_string())?;
-        self.keep(&books).map_err(|_| NOT_KEPT.to_owned())
+        self.keep(&books).map_err(|_| {
+            let day = books.ledger.of(&peer.name, now_us).day;
+            books.ledger.give_back(&peer.name, day, bytes);
+            NOT_KEPT.to_owned()
+        })
     }
 
     fn settle(&self, peer: &Peer, cost: &Cost, begun_us: i64, sent_bytes: u64) {

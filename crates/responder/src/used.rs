@@ -66,6 +66,17 @@ impl UsedFile {
         }
     }
 
+    /// The same; `None`: that is for root and the responder's user to see.
+    ///
+    /// # Errors
+    /// See [`UsedError`].
+    pub fn seen(path: &Path) -> Result<Option<Ledger>, UsedError> {
+        match UsedFile::read(path) {
+            Err(UsedError::Io(_, error)) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     /// Whether a responder uses it; `None`: that is for root and the responder's user to see.
     pub fn is_used(path: &Path) -> Option<bool> {
         match File::open(beside(path, "lock")) {

@@ -10,7 +10,7 @@ pub(crate) const OVERLOADED: f64 = 1.08;
 /// The doubt that is said at least: timestamps and pacing of real hosts are no better.
 const LEAST_DOUBT: f64 = 0.02;
 
-/// Doubt of what one or two trains say, or trains that found the queue full.
+/// Doubt of what one or two trains say, or trains that found the queue full, or of a rate that no train had.
 const BLIND_DOUBT: f64 = 0.5;
 
 /// Most of the bottleneck that cross traffic is believed to take.
@@ -76,12 +76,15 @@ impl Estimate {
         let in_overflow = overloading()
             .filter(|response| response.in_overflow)
             .count();
-        let least = match 2 * in_overflow > overloaded.len() {
-            true => BLIND_DOUBT,
-            false => LEAST_DOUBT,
-        };
         let Some(line) = Line::through(&overloaded) else {
             return Estimate::at_least(responses, sent_bytes);
+        };
+        // A receiver that lies can put the line's end anywhere beyond the fastest train.
+        let inputs = responses.iter().map(|response| response.input_bps);
+        let is_beyond = line.bottleneck_bps() > inputs.fold(0.0, f64::max);
+        let least = match is_beyond || 2 * in_overflow > overloaded.len() {
+            true => BLIND_DOUBT,
+            false => LEAST_DOUBT,
         };
         let value = |of: fn(Line) -> f64| Value {
             bps: of(line),
@@ -258,6 +261,19 @@ mod tests {
         let together = estimate(&[(32e6, 0.001)]);
         assert_eq!(together.bottleneck.bps, 32e6);
         assert_eq!(Estimate::of(&[], 0), None);
+    }
+
+    #[test]
+    fn a_rate_beyond_the_fastest_train_is_said_to_be_doubtful() {
+        let on_line = |input: f64| (input, 0.9 + input / 1e9);
+        let found = estimate(&[200e6, 300e6, 400e6].map(on_line));
+        assert!((found.bottleneck.bps / 1e9 - 1.0).abs() < 1e-6, "{found:?}");
+        assert!(found.bottleneck.doubt >= BLIND_DOUBT, "{found:?}");
+        let with_faster = estimate(&[200e6, 300e6, 1_200e6].map(on_line));
+        assert!(
+            with_faster.bottleneck.doubt < BLIND_DOUBT,
+            "{with_faster:?}"
+        );
     }
 
     #[test]

@@ -19,4 +19,4 @@ mod search;
 pub use estimate::{Estimate, Queue, Value};
 pub use records::{Arrival, Departure, MAX_BATCH_PACKETS, Train};
 pub use response::{Response, Unusable};
-pub use search::{Limits, Search};
+pub use search::{LEAST_PACKETS, Limits, Search};

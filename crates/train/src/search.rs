@@ -38,7 +38,7 @@ const MOST_SHARE: f64 = 0.85;
 const MOST_FAILURES: usize = 16;
 
 /// Least packets of a train, so that its rate is one.
-const LEAST_PACKETS: u64 = 16;
+pub const LEAST_PACKETS: u32 = 16;
 
 /// What a search may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +201,9 @@ impl Search {
     fn train(&self, rate_bps: f64, bytes: f64) -> Train {
         let packet_bytes = u64::from(self.limits.packet_bytes.max(1));
         let most = self.limits.train_bytes / packet_bytes;
-        let packets = (bytes as u64 / packet_bytes).min(most).max(LEAST_PACKETS);
+        let packets = (bytes as u64 / packet_bytes)
+            .min(most)
+            .max(LEAST_PACKETS.into());
         Train {
             rate_bps: (rate_bps as u64).clamp(1, self.limits.most_bps),
             packets: packets as u32,

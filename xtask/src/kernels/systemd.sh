@@ -21,7 +21,7 @@ check() { # NAME COMMAND...
     shift
     if said=$("$@" 2>&1); then echo "ok $name"; else
         echo "FAILED $name: $*: $said"
-        journalctl --no-pager -o cat -u fatpath -n 15
+        journalctl --no-pager -o cat -u fatpath -u fatpath-responder -n 15
     fi
 }
 not() { ! "$@"; }
@@ -74,7 +74,7 @@ responds() {
     check "it reads its file again" systemctl reload fatpath-responder
     check "it is trusted" fatpath keys trust host "$(cat /var/lib/fatpath-responder/key.pub)" 127.0.0.1
     check "it answers" until_so fatpath measure echo 127.0.0.1 --duration 1s
-    check "it records trains" fatpath measure rate 127.0.0.1 --most-rate 100mbit
+    check "it records trains" until_so fatpath measure rate 127.0.0.1 --most-rate 100mbit
     check "it answers of times" fatpath measure one-way 127.0.0.1 --duration 1s --clock-error 1ms
     check "it starts again with its key" systemctl restart fatpath-responder
     check "and answers" until_so fatpath measure echo 127.0.0.1 --duration 1s

@@ -9,7 +9,7 @@ use fatpath_api::TestOutcome;
 use fatpath_daemon::measure::{parse_plan, read_plan_file};
 use fatpath_kernel::clock_error;
 use fatpath_measure::echo::round_trips;
-use fatpath_measure::{Clock, Echo, Kind, Ledger, Peer, Plan, Values, one_way};
+use fatpath_measure::{Clock, Echo, Kind, Ledger, Peer, Plan, Used, Values, one_way};
 use fatpath_peer::{HOSTS, KEY, Key, or_configured, read_trusted};
 use fatpath_responder::{Made, Options, TestError, UsedFile, Wanted, Whom, echo, respond};
 use fatpath_table::write_table;
@@ -232,11 +232,11 @@ fn kernel_clock() -> Option<Clock> {
 
 pub fn run_status(arguments: &StatusArguments) -> Result<ExitCode> {
     let plan = read_plan_file(&arguments.file)?;
-    let ledger = UsedFile::read(&arguments.used)?;
+    let ledger = UsedFile::seen(&arguments.used)?;
     let is_running = UsedFile::is_used(&arguments.used);
     let mut out = stdout().lock();
     if arguments.json {
-        let status = status(&plan, &ledger, is_running);
+        let status = status(&plan, ledger.as_ref(), is_running);
         writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -258,13 +258,14 @@ pub fn run_status(arguments: &StatusArguments) -> Result<ExitCode> {
         "PEER", "PREFIX", "KEY", "KINDS", "LONGEST", "RATE", "TODAY", "OF", "TESTS", "REFUSED",
         "LAST",
     ];
-    let rows = plan.peers.iter().map(|peer| row(peer, &ledger));
+    let rows = plan.peers.iter().map(|peer| row(peer, ledger.as_ref()));
     write_table(&mut out, header.map(str::to_owned), rows)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(peer: &Peer, ledger: &Ledger) -> [String; 11] {
-    let used = ledger.of(&peer.name, now_us());
+fn row(peer: &Peer, ledger: Option<&Ledger>) -> [String; 11] {
+    let used = ledger.map(|ledger| ledger.of(&peer.name, now_us()));
+    let said = |of: fn(Used) -> String| used.map_or_else(|| "?".to_owned(), of);
     let joined = |words: Vec<String>| words.join(", ");
     [
         peer.name.clone(),
@@ -273,20 +274,21 @@ fn row(peer: &Peer, ledger: &Ledger) -> [String; 11] {
         joined(peer.kinds.iter().map(ToString::to_string).collect()),
         show_time(peer.longest_us),
         show_rate(peer.rate_bps),
-        show_bytes(used.bytes),
+        said(|used| show_bytes(used.bytes)),
         show_bytes(peer.bytes_a_day),
-        used.tests.to_string(),
-        used.refused.to_string(),
-        match used.last_us {
+        said(|used| used.tests.to_string()),
+        said(|used| used.refused.to_string()),
+        said(|used| match used.last_us {
             0 => "never".to_owned(),
             last_us => shown(last_us),
-        },
+        }),
     ]
 }
 
-fn status(plan: &Plan, ledger: &Ledger, is_running: Option<bool>) -> Value {
+fn status(plan: &Plan, ledger: Option<&Ledger>, is_running: Option<bool>) -> Value {
+    let today = |peer: &Peer| ledger.map(|ledger| ledger.of(&peer.name, now_us()));
     let peers = plan.peers.iter();
-    let peers = peers.map(|peer| json!({ "peer": peer, "today": ledger.of(&peer.name, now_us()) }));
+    let peers = peers.map(|peer| json!({ "peer": peer, "today": today(peer) }));
     json!({
         "responder": plan.responder,
         "is_running": is_running,

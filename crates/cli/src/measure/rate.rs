@@ -39,17 +39,16 @@ pub struct RateArguments {
 
 fn most_rate(text: &str) -> Result<u64, String> {
     let bps = rate_bps(text).and_then(|bps| u64::try_from(bps).ok());
-    let bps = bps.filter(|bps| (1_000_000..=100_000_000_000).contains(bps));
+    let bps = bps.filter(|bps| Rate::MOST_RATES_BPS.contains(bps));
     bps.ok_or_else(|| "give a rate of 1mbit to 100gbit".to_owned())
 }
 
 pub fn run(arguments: &RateArguments) -> Result<ExitCode> {
-    let longest = Duration::from_secs(3600);
-    let allowed = Duration::from_secs(1)..=longest;
+    let allowed_us = Rate::DURATIONS_US;
     ensure!(
-        allowed.contains(&arguments.duration),
+        allowed_us.contains(&(arguments.duration.as_micros() as u64)),
         "--duration is 1s to {}",
-        show_time(longest.as_micros() as u64)
+        show_time(*allowed_us.end())
     );
     let is_shown = stderr().is_terminal();
     let (found, mut outcome) = arguments.whom.ask(Kind::Rate, |whom| {

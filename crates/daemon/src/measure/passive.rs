@@ -19,15 +19,15 @@ const ENOUGH: usize = 3;
 /// A flow that moved less says nothing of a rate.
 const LEAST_BYTES: f64 = 1e6;
 
-/// How many flows to the peer's path lately said something of its rate, where these are enough.
+/// How many flows to the peer's path lately said something of its rate, where these are enough. Those of `tests` do not count.
 pub(super) fn enough_flows(
     archive: &Location,
     test: &Test,
+    tests: &[Test],
     peer: IpAddr,
     now_us: i64,
 ) -> Option<usize> {
-    let port = test.tool.rate_port().filter(|_| test.passive_first)?;
-    if !archive.may_exist() {
+    if !test.passive_first || test.tool.rate_port().is_none() || !archive.may_exist() {
         return None;
     }
     let query = Query {
@@ -41,15 +41,21 @@ pub(super) fn enough_flows(
         .open_within(DEADLINE)
         .and_then(|store| store.query(&query));
     let flows = flows.unwrap_or_default();
-    let count = flows.iter().filter(|flow| says_a_rate(flow, port)).count();
+    let ports = tests.iter().filter_map(|test| test.tool.rate_port());
+    let ports: Vec<u16> = ports.collect();
+    let count = flows
+        .iter()
+        .filter(|flow| says_a_rate(flow, &ports))
+        .count();
     (count >= ENOUGH).then_some(count)
 }
 
 /// Flows of tests themselves are none.
-fn says_a_rate(flow: &Record, port: u16) -> bool {
+fn says_a_rate(flow: &Record, ports_of_tests: &[u16]) -> bool {
     let body: serde_json::Value = serde_json::from_str(&flow.event.body).unwrap_or_default();
     let remote = body["remote"].as_str().and_then(|text| text.parse().ok());
-    let is_of_tests = remote.is_some_and(|remote: SocketAddr| remote.port() == port);
+    let is_of_tests =
+        remote.is_some_and(|remote: SocketAddr| ports_of_tests.contains(&remote.port()));
     flow.event.value.is_some_and(|bytes| bytes >= LEAST_BYTES) && !is_of_tests
 }
 
@@ -87,11 +93,15 @@ mod tests {
             events,
         };
         SqliteStore::at(folder.path()).put(&batch).unwrap();
-        let text = "[[test]]\nname = 'a'\ntool = 'iperf3'\nto = '192.0.2.1'\nevery = '1h'\n";
-        let plan = fatpath_measure::parse(text).unwrap();
+        let test = |tool: &str| {
+            format!("[[test]]\nname = '{tool}'\ntool = '{tool}'\nto = '192.0.2.1'\nevery = '1h'\n")
+        };
+        let text = test("iperf3") + &test("rate");
+        let plan = fatpath_measure::parse(&text).unwrap();
         enough_flows(
             &Location::Folder(folder.path().to_path_buf()),
             &plan.tests[0],
+            &plan.tests,
             "192.0.2.1".parse().unwrap(),
             NOW_US,
         )
@@ -120,5 +130,11 @@ mod tests {
             flow("192.0.2.1:5201", 30),
         ];
         assert_eq!(enough(with_test), None, "one is a test's");
+        let with_another = vec![
+            flows[0].clone(),
+            flows[1].clone(),
+            flow("192.0.2.1:4748", 30),
+        ];
+        assert_eq!(enough(with_another), None, "one is another test's");
     }
 }

@@ -236,7 +236,8 @@ fn run(
     let flows = due_us.and(peer);
     let flows = flows.and_then(|peer| {
         let archive = parts.archive.location().ok()?;
-        enough_flows(&archive, &test, peer, now_us())
+        let tests = parts.measurements.plan().tests;
+        enough_flows(&archive, &test, &tests, peer, now_us())
     });
     let outcome = match flows {
         Some(flows) => {

@@ -69,11 +69,18 @@ pub(super) fn rate(section: &mut Section) -> Rate {
     Rate {
         port: port(section),
         size_bytes: size_bytes.unwrap_or(Rate::SIZE_BYTES),
-        most_rate_bps: section.read("most_rate", |value| {
-            quantity(value, units::rate_bps, "a rate: \"10gbit\"")
-        }),
+        most_rate_bps: section.read("most_rate", most_rate),
         key: section.read("key", |value| value.text()),
         trust: section.read("trust", |value| value.text()),
+    }
+}
+
+fn most_rate(value: &Value) -> Result<u64, Refusal> {
+    const ALLOWED: &str = "a rate of 1mbit to 100gbit: \"10gbit\"";
+    let bps = quantity(value, units::rate_bps, ALLOWED)?;
+    match Rate::MOST_RATES_BPS.contains(&bps) {
+        true => Ok(bps),
+        false => Err(value.found(ALLOWED)),
     }
 }
 

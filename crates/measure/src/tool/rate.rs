@@ -4,6 +4,7 @@
 use super::echo::given;
 use super::{seconds, words};
 use serde::Serialize;
+use std::ops::RangeInclusive;
 
 /// `tool = "rate"`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +27,10 @@ pub struct Rate {
 impl Rate {
     /// See [`Rate::size_bytes`].
     pub const SIZE_BYTES: u64 = 1500;
+    /// How long a test lasts, in µs.
+    pub const DURATIONS_US: RangeInclusive<u64> = 1_000_000..=3_600_000_000;
+    /// See [`Rate::most_rate_bps`].
+    pub const MOST_RATES_BPS: RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 
     pub(super) fn command(&self, to: &str, duration_us: u64) -> Vec<String> {
         let (port, size) = (self.port.to_string(), self.size_bytes.to_string());
