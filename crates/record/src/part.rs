@@ -28,6 +28,8 @@ pub(crate) struct Part<R: Table> {
     end_bytes: u64,
     /// Encoded, but not on disk yet: the disk was full.
     pending: Vec<u8>,
+    /// The end on disk leaves out the last whole group: the disk was full.
+    is_end_due: bool,
 }
 
 impl<R: Table> Part<R> {
@@ -48,6 +50,7 @@ impl<R: Table> Part<R> {
             whole_bytes: 0,
             end_bytes: 0,
             pending: Vec::new(),
+            is_end_due: false,
         })
     }
 
@@ -61,11 +64,14 @@ impl<R: Table> Part<R> {
 
     /// Tries again after a full disk.
     pub(crate) fn write_pending(&mut self) -> Result<(), RecordError> {
-        if self.pending.is_empty() {
-            return Ok(());
+        if !self.pending.is_empty() {
+            self.append().map_err(|error| of_file(&self.path, error))?;
+            self.is_end_due = true;
         }
-        self.append().map_err(|error| of_file(&self.path, error))?;
-        self.write_footer()
+        match self.is_end_due {
+            true => self.write_footer(),
+            false => Ok(()),
+        }
     }
 
     /// Name of the finished file.
@@ -119,17 +125,23 @@ impl<R: Table> Part<R> {
         };
         write().map_err(|error| of_file(&path, error))?;
         self.end_bytes = footer.len() as u64;
+        self.is_end_due = false;
         Ok(())
     }
 
     /// Finishes the file; the bytes of it, 0 when there was no row to keep.
-    pub(crate) fn finish(mut self) -> Result<u64, RecordError> {
-        let written = self.write_pending();
-        let path = self.path.clone();
-        // The lock goes only after the part has become the file.
-        let finished = finish(&path);
-        drop(self);
+    pub(crate) fn finish(self) -> Result<u64, RecordError> {
+        let (written, finished) = self.end();
         written.and(finished)
+    }
+
+    /// The same; whether the disk took what was pending, and, apart from that, what became of the file.
+    pub(crate) fn end(mut self) -> (Result<(), RecordError>, Result<u64, RecordError>) {
+        let written = self.write_pending();
+        // The lock goes only after the part has become the file.
+        let finished = finish(&self.path);
+        drop(self);
+        (written, finished)
     }
 }
 
@@ -242,7 +254,7 @@ fn own(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The finished files in the folder whose names begin so, with their sizes, by name.
+/// The caller's finished files in the folder whose names begin so, with their sizes, by name.
 pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>, RecordError> {
     let is_one = |name: &str| name.starts_with(prefix) && name.ends_with(".parquet");
     let list = || -> io::Result<Vec<(PathBuf, u64)>> {
@@ -250,7 +262,8 @@ pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let meta = entry.metadata()?;
-            if meta.is_file() && entry.file_name().to_str().is_some_and(is_one) {
+            let is_own = meta.is_file() && meta.uid() == geteuid().as_raw();
+            if is_own && entry.file_name().to_str().is_some_and(is_one) {
                 files.push((entry.path(), meta.len()));
             }
         }

@@ -173,12 +173,21 @@ impl Recorder {
     /// The file that grows, once what waits is written.
     fn part_with_room(&mut self) -> Result<&mut Part<Row>, RecordError> {
         if self.part.is_none() {
-            let part = Part::begin(self.next_path())?;
-            self.group.map_or(Ok(()), |group| part.share_with(group))?;
-            self.part = Some(part);
+            self.part = Some(self.begin_part()?);
         }
         let part = self.part.as_mut().expect("it was begun above");
         part.write_pending()?;
+        Ok(part)
+    }
+
+    fn begin_part(&mut self) -> Result<Part<Row>, RecordError> {
+        let part = Part::begin(self.next_path())?;
+        let shared = self.group.map_or(Ok(()), |group| part.share_with(group));
+        if let Err(error) = shared {
+            // Without a row it is removed: each try would leave another one.
+            let _ = part.finish();
+            return Err(error);
+        }
         Ok(part)
     }
 
@@ -207,20 +216,20 @@ impl Recorder {
     /// Finishes a file, and removes the oldest ones beyond the bound.
     fn keep(&mut self, part: Part<Row>) -> Result<(), RecordError> {
         let path = part.path().to_path_buf();
-        let bytes = part.finish();
+        let (written, finished) = part.end();
         let pending = std::mem::take(&mut self.pending_rows);
-        match bytes {
-            Ok(_) => self.recorded.written_rows += pending,
-            Err(_) => self.recorded.lost_rows += pending,
+        match (&written, &finished) {
+            (Ok(()), Ok(_)) => self.recorded.written_rows += pending,
+            _ => self.recorded.lost_rows += pending,
         }
-        self.has_left |= bytes.is_err();
-        let bytes = bytes?;
-        self.keep_left()?;
+        self.has_left |= finished.is_err();
+        let bytes = finished?;
+        let left = self.keep_left();
         if bytes > 0 {
             self.recorded.finished += 1;
             self.files.push_back((path, bytes));
         }
-        self.prune()
+        written.and(left).and(self.prune())
     }
 
     fn prune(&mut self) -> Result<(), RecordError> {

@@ -195,6 +195,39 @@ fn a_group_may_read_what_is_shared_with_it() {
     assert_eq!((meta.mode() & 0o777, meta.gid()), (0o640, own));
 }
 
+/// The first group is on disk with its end, the second one without, because of what is in the way.
+fn without_its_last_end(folder: &Path) -> (Recorder, PathBuf) {
+    let mut recorder = Recorder::begin(folder, "t", SMALL).unwrap();
+    (0..10).for_each(|n| assert_eq!(recorder.take(row(7, n)), None));
+    let in_the_way = folder.join("t-0001.parquet.footer.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let said: Vec<String> = (10..20).filter_map(|n| recorder.take(row(7, n))).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    (recorder, in_the_way)
+}
+
+#[test]
+fn a_group_whose_end_came_late_is_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut recorder, in_the_way) = without_its_last_end(folder.path());
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let said = recorder.close().unwrap();
+    assert!(said.contains("written again"), "{said}");
+    assert_eq!(recorder.recorded().written_rows, 20);
+    assert_eq!(points(folder.path(), "t-0001.parquet"), 20);
+}
+
+#[test]
+fn a_group_whose_end_never_came_is_lost_and_its_file_counts_for_the_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut recorder, _in_the_way) = without_its_last_end(folder.path());
+    assert_eq!(recorder.close(), None, "it was said");
+    let recorded = recorder.recorded();
+    assert_eq!((recorded.written_rows, recorded.lost_rows), (10, 10));
+    assert_eq!(recorder.kept().0, 1);
+    assert_eq!(points(folder.path(), "t-0001.parquet"), 10);
+}
+
 #[test]
 fn a_crash_costs_the_last_group() {
     let folder = tempfile::tempdir().unwrap();
