@@ -46,7 +46,8 @@ impl Default for Trace {
             max_flows: 100,
             file_bytes: 64 << 20,
             total_bytes: 1 << 30,
-            max_files: 100,
+            // The bound of bytes is the one that is meant by default: quiet traces fill small files.
+            max_files: 10_000,
             folder: "/var/lib/fatpath/traces".into(),
         }
     }
