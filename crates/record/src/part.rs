@@ -152,12 +152,14 @@ pub enum Recovered {
     Finished(PathBuf),
     /// No row group of it was whole: it is gone.
     Removed(PathBuf),
+    /// It could not be finished, for this reason; it stays.
+    Failed(PathBuf, String),
 }
 
 /// Finishes what earlier recorders left in the folder; of one that runs still, nothing is touched.
 ///
 /// # Errors
-/// When the folder cannot be read, or a file in it cannot be finished.
+/// When the folder cannot be read.
 pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
     let mut recovered = Vec::new();
     let entries = std::fs::read_dir(folder).map_err(|error| of_file(folder, error))?;
@@ -178,9 +180,10 @@ pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
             continue;
         }
         let path = part.with_extension("");
-        recovered.push(match finish(&path)? {
-            0 => Recovered::Removed(path),
-            _ => Recovered::Finished(path),
+        recovered.push(match finish(&path) {
+            Ok(0) => Recovered::Removed(path),
+            Ok(_) => Recovered::Finished(path),
+            Err(error) => Recovered::Failed(path, error.with_source()),
         });
     }
     Ok(recovered)
@@ -207,6 +210,9 @@ fn finish(path: &Path) -> Result<u64, RecordError> {
             return Ok(0);
         };
         let mut file = own(&part)?;
+        if file.metadata()?.len() < whole_bytes {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;
         file.write_all(&end)?;

@@ -102,12 +102,12 @@ impl Recorder {
     }
 
     /// Counts what earlier recorders left in the folder for its bounds, too: the finished files whose names begin so.
+    /// [`Recorder::prune`] removes those beyond the bounds.
     ///
     /// # Errors
-    /// When the folder cannot be read, or a file beyond the bounds not be removed.
+    /// When the folder cannot be read.
     pub fn after_earlier(mut self, prefix: &str) -> Result<Recorder, RecordError> {
         self.files = finished(&self.folder, prefix)?.into();
-        self.prune()?;
         Ok(self)
     }
 
@@ -232,7 +232,12 @@ impl Recorder {
         written.and(left).and(self.prune())
     }
 
-    fn prune(&mut self) -> Result<(), RecordError> {
+    /// Removes the oldest files beyond the bounds. One that cannot be removed does not count any more.
+    ///
+    /// # Errors
+    /// That of the first file that cannot be removed.
+    pub fn prune(&mut self) -> Result<(), RecordError> {
+        let mut pruned = Ok(());
         let sum = |files: &VecDeque<(PathBuf, u64)>| files.iter().map(|(_, bytes)| bytes).sum();
         let for_files = self
             .bounds
@@ -247,12 +252,12 @@ impl Recorder {
             };
             match std::fs::remove_file(&oldest) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(of_file(&oldest, error));
+                    pruned = pruned.and(Err(of_file(&oldest, error)));
                 }
                 _ => self.recorded.removed += 1,
             }
         }
-        Ok(())
+        pruned
     }
 
     /// Finishes what could not be finished before, so that it counts for the bounds.
@@ -261,11 +266,17 @@ impl Recorder {
             return Ok(());
         }
         for recovered in recover(&self.folder).inspect_err(|_| self.has_left = true)? {
-            let Recovered::Finished(path) = recovered else {
-                continue;
+            let (path, is_finished) = match recovered {
+                Recovered::Finished(path) => (path, true),
+                Recovered::Failed(path, _) => (path, false),
+                Recovered::Removed(_) => continue,
             };
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
             if !name.starts_with(self.name.as_bytes()) {
+                continue;
+            }
+            if !is_finished {
+                self.has_left = true;
                 continue;
             }
             let bytes = path
@@ -291,10 +302,7 @@ impl Recorder {
                 })
             }
             Err(error) => {
-                let why = match std::error::Error::source(&error) {
-                    Some(source) => format!("{error}: {source}"),
-                    None => error.to_string(),
-                };
+                let why = error.with_source();
                 let said = format!("{why}; samples are lost until the disk takes them");
                 let was = self.recorded.error.replace(why);
                 was.is_none().then_some(said)

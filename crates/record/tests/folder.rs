@@ -124,6 +124,7 @@ fn bounds_hold_at_every_moment_over_recorders() {
         let name = format!("t-{time}");
         let begun = Recorder::begin(folder.path(), &name, bounds).unwrap();
         let mut recorder = begun.after_earlier("t-").unwrap();
+        recorder.prune().unwrap();
         for n in 0..300 {
             assert_eq!(recorder.take(row(7, n)), None);
             assert!(
@@ -163,10 +164,43 @@ fn earlier_files_of_others_are_left_alone() {
     }
     let bounds = Bounds { files: 2, ..SMALL };
     let recorder = Recorder::begin(folder.path(), "t-5", bounds).unwrap();
-    let recorder = recorder.after_earlier("t-").unwrap();
+    let mut recorder = recorder.after_earlier("t-").unwrap();
+    recorder.prune().unwrap();
     assert_eq!(recorder.recorded().removed, 2);
     let names = files(folder.path());
     assert_eq!(names, ["mine.parquet", "t-3.parquet", "t-4.txt"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_keeps_no_other_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |number: u32| folder.path().join(format!("t-{number}.parquet"));
+    (1..=4).for_each(|number| std::fs::write(place(number), "PAR1").unwrap());
+    let bounds = Bounds { files: 2, ..SMALL };
+    let recorder = Recorder::begin(folder.path(), "t-5", bounds).unwrap();
+    let mut recorder = recorder.after_earlier("t-").unwrap();
+    std::fs::remove_file(place(1)).unwrap();
+    std::fs::create_dir(place(1)).unwrap();
+    let error = recorder.prune().unwrap_err();
+    assert!(error.to_string().contains("t-1.parquet"), "{error}");
+    assert_eq!(recorder.recorded().removed, 2);
+    assert_eq!(files(folder.path()), ["t-1.parquet", "t-4.parquet"]);
+    recorder.prune().unwrap();
+}
+
+#[test]
+fn a_footer_that_says_more_than_there_is_changes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("t-1.parquet.part");
+    std::fs::write(&part, "PAR1").unwrap();
+    let footer = [1_u64 << 40, 0].map(u64::to_le_bytes).concat();
+    std::fs::write(folder.path().join("t-1.parquet.footer"), footer).unwrap();
+    let recovered = recover(folder.path()).unwrap();
+    assert!(
+        matches!(&recovered[..], [Recovered::Failed(path, _)] if path.ends_with("t-1.parquet")),
+        "{recovered:?}"
+    );
+    assert_eq!(std::fs::read(&part).unwrap(), b"PAR1");
 }
 
 #[test]

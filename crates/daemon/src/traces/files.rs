@@ -185,20 +185,29 @@ fn begin(trace: &Trace) -> Result<Recorder> {
                 folder.display()
             )
         })?;
-    for recovered in recover(&folder)? {
-        let (path, what) = match &recovered {
-            Recovered::Finished(path) => (path, "it is finished now"),
-            Recovered::Removed(path) => (path, "without a row; it was deleted"),
-        };
-        let path = path.display();
-        tracing::info!("{path}: an earlier daemon left this file unfinished: {what}");
-    }
+    recover(&folder)?.iter().for_each(log);
     let now = humantime::format_rfc3339_seconds(SystemTime::now());
     let name = format!("{PREFIX}{now}").replace(':', "");
-    let recorder = Recorder::begin(&folder, &name, bounds(trace))?;
-    Ok(recorder
+    let mut recorder = Recorder::begin(&folder, &name, bounds(trace))?
         .shared_with(fatpath_group())
-        .after_earlier(PREFIX)?)
+        .after_earlier(PREFIX)?;
+    if let Err(error) = recorder.prune() {
+        let (name, why) = (&trace.name, anyhow::Error::from(error));
+        tracing::error!("trace `{name}`: cannot delete an old file: {why:#}");
+    }
+    Ok(recorder)
+}
+
+fn log(recovered: &Recovered) {
+    let (path, what) = match recovered {
+        Recovered::Finished(path) => (path, "it is finished now"),
+        Recovered::Removed(path) => (path, "without a row; it was deleted"),
+        Recovered::Failed(_, why) => {
+            return tracing::error!("cannot finish a file that an earlier daemon left: {why}");
+        }
+    };
+    let path = path.display();
+    tracing::info!("{path}: an earlier daemon left this file unfinished: {what}");
 }
 
 /// So that the bounds of the policy hold with the last group of a file, by which it may be larger than its own.
@@ -347,6 +356,23 @@ mod tests {
         take(&mut files, 0, 3);
         files.end();
         assert_eq!(names(&folder).len(), 6);
+    }
+
+    #[test]
+    fn a_damaged_file_stops_no_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("t");
+        std::fs::create_dir(&folder).unwrap();
+        let damaged = folder.join("daemon-2026-11-27T101500Z-0001.parquet");
+        std::fs::write(damaged.with_extension("parquet.part"), "PAR1").unwrap();
+        std::fs::write(damaged.with_extension("parquet.footer"), "?").unwrap();
+        let running = running(dir.path(), "");
+        let mut files = Files::of(&running);
+        take(&mut files, 0, 3);
+        files.end();
+        let status = running.status();
+        assert_eq!((status.missing, status.written, status.error), (0, 3, None));
+        assert_eq!(names(&folder).len(), 3);
     }
 
     #[test]
