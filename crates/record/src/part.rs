@@ -260,7 +260,7 @@ fn own(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The caller's finished files in the folder whose names begin so, with their sizes, by name.
+/// The caller's finished files in the folder whose names begin so, with their sizes, the oldest first.
 pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>, RecordError> {
     let is_one = |name: &str| name.starts_with(prefix) && name.ends_with(".parquet");
     let list = || -> io::Result<Vec<(PathBuf, u64)>> {
@@ -273,10 +273,19 @@ pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)
                 files.push((entry.path(), meta.len()));
             }
         }
-        files.sort();
+        files.sort_by_cached_key(|(path, _)| time_and_number(path));
         Ok(files)
     };
     list().map_err(|error| of_file(folder, error))
+}
+
+/// Of `NAME-TIME-NUMBER.parquet`. A number of five digits comes after those of four.
+fn time_and_number(path: &Path) -> (String, u32) {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    match stem.rsplit_once('-') {
+        Some((time, number)) => (time.to_owned(), number.parse().unwrap_or(0)),
+        None => (stem.into_owned(), 0),
+    }
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

@@ -154,9 +154,9 @@ fn bounds_hold_at_every_moment_over_recorders() {
 fn earlier_files_of_others_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     for name in [
-        "t-1.parquet",
-        "t-2.parquet",
-        "t-3.parquet",
+        "t-9998.parquet",
+        "t-9999.parquet",
+        "t-10000.parquet",
         "mine.parquet",
         "t-4.txt",
     ] {
@@ -168,7 +168,7 @@ fn earlier_files_of_others_are_left_alone() {
     recorder.prune().unwrap();
     assert_eq!(recorder.recorded().removed, 2);
     let names = files(folder.path());
-    assert_eq!(names, ["mine.parquet", "t-3.parquet", "t-4.txt"]);
+    assert_eq!(names, ["mine.parquet", "t-10000.parquet", "t-4.txt"]);
 }
 
 #[test]
