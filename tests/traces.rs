@@ -127,7 +127,7 @@ fn so_many_chosen_flows_are_written_until_the_policy_ends_it() {
         "{shown}"
     );
     assert!(
-        shown.contains("not traced, because max_flows others were"),
+        shown.contains("not traced: max_flows was reached"),
         "{shown}"
     );
 

@@ -22,7 +22,7 @@ pub struct Trace {
     pub matches: Match,
     /// Of these, only flows of rules with these names; empty: whatever the rule, also none.
     pub rules: Vec<String>,
-    /// Two samples of a flow are at least so far apart, events apart; 0 = as often as the instruments sample.
+    /// Two samples of a flow are at least so far apart, except events; 0 = as often as the instruments sample.
     pub interval_us: u32,
     /// At once; others are counted as not traced. 1 to [`MAX_TRACED_FLOWS`].
     pub max_flows: u32,

@@ -16,7 +16,7 @@ pub struct Bounds {
     pub file_bytes: u64,
     /// When the finished files are more than this together, the oldest goes.
     pub total_bytes: u64,
-    /// So many files stay at most, the one that grows included, and at least two.
+    /// So many files stay at most, including the unfinished one, and at least two.
     pub files: usize,
     /// A row group is written at this many rows: what a crash can cost.
     pub group_rows: usize,
