@@ -157,10 +157,14 @@ fn trace_lines(trace: &TraceStatus) -> Vec<String> {
         (
             trace.flows_left_out,
             "flow",
-            "not traced, because max_flows others were",
+            "not traced: max_flows was reached",
         ),
         (trace.missing, "sample", "missing"),
-        (trace.unread, "sample", "of all flows passed unread"),
+        (
+            trace.unread,
+            "sample",
+            "were missed: the daemon could not keep up (all flows counted)",
+        ),
     ];
     let lost = lost.into_iter().filter(|(count, ..)| *count > 0);
     let lost = lost.map(|(count, noun, what)| format!("{} {what}", show_count(count, noun)));

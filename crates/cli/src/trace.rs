@@ -141,6 +141,9 @@ fn begin(arguments: &TraceArguments, out: &Path) -> Result<Recorder> {
                     path.display()
                 );
             }
+            Recovered::Failed(_, why) => {
+                eprintln!("cannot finish a file that an earlier trace left unfinished: {why}");
+            }
         }
     }
     Ok(recorder)

@@ -154,12 +154,12 @@ fn writes(trace: &Trace, flow: &Flow, rule: Option<&Rule>) -> Option<String> {
         Verdict::Matches => "writes",
         Verdict::Unknown(_) => "may write, depending on what was not given,",
     };
-    let interval = match trace.interval_us {
-        0 => String::new(),
-        us => format!(" every {} at most", quantity::show_time(us.into())),
+    let samples = match trace.interval_us {
+        0 => "its samples".to_owned(),
+        us => format!("at most one sample in {}", quantity::show_time(us.into())),
     };
     Some(format!(
-        "the trace `{}` {whether} its samples{interval} to {}, among those of at most {} at once",
+        "the trace `{}` {whether} {samples} to {}, among those of at most {} at once",
         trace.name,
         trace.own_folder().display(),
         quantity::show_count(trace.max_flows, "flow"),

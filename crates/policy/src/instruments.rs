@@ -22,7 +22,7 @@ pub struct Instruments {
     pub flows: SampledFlows,
     /// At [`SampledFlows::Rules`], only those that met one of these; empty: any rule.
     pub rules: Vec<String>,
-    /// Two samples of a flow are at least so far apart, events apart; 1 ms to 60 s.
+    /// Two samples of a flow are at least so far apart, except events; 1 ms to 60 s.
     pub interval_us: u32,
     /// Of so many flows one is sampled, 1 to 1,000,000.
     pub one_in: u32,

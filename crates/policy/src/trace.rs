@@ -22,7 +22,7 @@ pub struct Trace {
     pub matches: Match,
     /// Of these, only flows of rules with these names; empty: whatever the rule, also none.
     pub rules: Vec<String>,
-    /// Two samples of a flow are at least so far apart, events apart; 0 = as often as the instruments sample.
+    /// Two samples of a flow are at least so far apart, except events; 0 = as often as the instruments sample.
     pub interval_us: u32,
     /// At once; others are counted as not traced. 1 to [`MAX_TRACED_FLOWS`].
     pub max_flows: u32,
@@ -46,7 +46,8 @@ impl Default for Trace {
             max_flows: 100,
             file_bytes: 64 << 20,
             total_bytes: 1 << 30,
-            max_files: 100,
+            // The bound of bytes is the one that is meant by default: quiet traces fill small files.
+            max_files: 10_000,
             folder: "/var/lib/fatpath/traces".into(),
         }
     }

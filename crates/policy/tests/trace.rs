@@ -25,7 +25,7 @@ fn only_a_table_asks_for_a_trace_and_is_bounded_by_default() {
     };
     assert_eq!((trace.max_flows, trace.interval_us), (100, 0));
     assert_eq!((trace.file_bytes, trace.total_bytes), (64 << 20, 1 << 30));
-    assert_eq!(trace.max_files, 100);
+    assert_eq!(trace.max_files, 10_000);
     let folder = trace.own_folder();
     assert_eq!(folder.to_str(), Some("/var/lib/fatpath/traces/all"));
     assert!(trace.wants_rule(None) && trace.wants_rule(Some("a")));

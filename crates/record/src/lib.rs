@@ -49,3 +49,13 @@ pub enum RecordError {
     #[error("{0}: not a trace of fatpath: it has no column {1}")]
     NoColumn(String, &'static str),
 }
+
+impl RecordError {
+    /// The whole of it in one line.
+    fn with_source(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
+}

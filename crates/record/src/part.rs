@@ -28,6 +28,8 @@ pub(crate) struct Part<R: Table> {
     end_bytes: u64,
     /// Encoded, but not on disk yet: the disk was full.
     pending: Vec<u8>,
+    /// The end on disk leaves out the last whole group: the disk was full.
+    is_end_due: bool,
 }
 
 impl<R: Table> Part<R> {
@@ -48,6 +50,7 @@ impl<R: Table> Part<R> {
             whole_bytes: 0,
             end_bytes: 0,
             pending: Vec::new(),
+            is_end_due: false,
         })
     }
 
@@ -61,11 +64,14 @@ impl<R: Table> Part<R> {
 
     /// Tries again after a full disk.
     pub(crate) fn write_pending(&mut self) -> Result<(), RecordError> {
-        if self.pending.is_empty() {
-            return Ok(());
+        if !self.pending.is_empty() {
+            self.append().map_err(|error| of_file(&self.path, error))?;
+            self.is_end_due = true;
         }
-        self.append().map_err(|error| of_file(&self.path, error))?;
-        self.write_footer()
+        match self.is_end_due {
+            true => self.write_footer(),
+            false => Ok(()),
+        }
     }
 
     /// Name of the finished file.
@@ -119,17 +125,23 @@ impl<R: Table> Part<R> {
         };
         write().map_err(|error| of_file(&path, error))?;
         self.end_bytes = footer.len() as u64;
+        self.is_end_due = false;
         Ok(())
     }
 
     /// Finishes the file; the bytes of it, 0 when there was no row to keep.
-    pub(crate) fn finish(mut self) -> Result<u64, RecordError> {
-        let written = self.write_pending();
-        let path = self.path.clone();
-        // The lock goes only after the part has become the file.
-        let finished = finish(&path);
-        drop(self);
+    pub(crate) fn finish(self) -> Result<u64, RecordError> {
+        let (written, finished) = self.end();
         written.and(finished)
+    }
+
+    /// The same; whether the disk took what was pending, and, apart from that, what became of the file.
+    pub(crate) fn end(mut self) -> (Result<(), RecordError>, Result<u64, RecordError>) {
+        let written = self.write_pending();
+        // The lock goes only after the part has become the file.
+        let finished = finish(&self.path);
+        drop(self);
+        (written, finished)
     }
 }
 
@@ -140,12 +152,14 @@ pub enum Recovered {
     Finished(PathBuf),
     /// No row group of it was whole: it is gone.
     Removed(PathBuf),
+    /// It could not be finished, for this reason; it stays.
+    Failed(PathBuf, String),
 }
 
 /// Finishes what earlier recorders left in the folder; of one that runs still, nothing is touched.
 ///
 /// # Errors
-/// When the folder cannot be read, or a file in it cannot be finished.
+/// When the folder cannot be read.
 pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
     let mut recovered = Vec::new();
     let entries = std::fs::read_dir(folder).map_err(|error| of_file(folder, error))?;
@@ -166,9 +180,10 @@ pub fn recover(folder: &Path) -> Result<Vec<Recovered>, RecordError> {
             continue;
         }
         let path = part.with_extension("");
-        recovered.push(match finish(&path)? {
-            0 => Recovered::Removed(path),
-            _ => Recovered::Finished(path),
+        recovered.push(match finish(&path) {
+            Ok(0) => Recovered::Removed(path),
+            Ok(_) => Recovered::Finished(path),
+            Err(error) => Recovered::Failed(path, error.with_source()),
         });
     }
     Ok(recovered)
@@ -195,6 +210,9 @@ fn finish(path: &Path) -> Result<u64, RecordError> {
             return Ok(0);
         };
         let mut file = own(&part)?;
+        if file.metadata()?.len() < whole_bytes {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;
         file.write_all(&end)?;
@@ -242,7 +260,7 @@ fn own(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The finished files in the folder whose names begin so, with their sizes, by name.
+/// The caller's finished files in the folder whose names begin so, with their sizes, the oldest first.
 pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>, RecordError> {
     let is_one = |name: &str| name.starts_with(prefix) && name.ends_with(".parquet");
     let list = || -> io::Result<Vec<(PathBuf, u64)>> {
@@ -250,14 +268,24 @@ pub(crate) fn finished(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let meta = entry.metadata()?;
-            if meta.is_file() && entry.file_name().to_str().is_some_and(is_one) {
+            let is_own = meta.is_file() && meta.uid() == geteuid().as_raw();
+            if is_own && entry.file_name().to_str().is_some_and(is_one) {
                 files.push((entry.path(), meta.len()));
             }
         }
-        files.sort();
+        files.sort_by_cached_key(|(path, _)| time_and_number(path));
         Ok(files)
     };
     list().map_err(|error| of_file(folder, error))
+}
+
+/// Of `NAME-TIME-NUMBER.parquet`. A number of five digits comes after those of four.
+fn time_and_number(path: &Path) -> (String, u32) {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    match stem.rsplit_once('-') {
+        Some((time, number)) => (time.to_owned(), number.parse().unwrap_or(0)),
+        None => (stem.into_owned(), 0),
+    }
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

@@ -16,7 +16,7 @@ pub struct Bounds {
     pub file_bytes: u64,
     /// When the finished files are more than this together, the oldest goes.
     pub total_bytes: u64,
-    /// So many files stay at most, the one that grows included, and at least two.
+    /// So many files stay at most, including the unfinished one, and at least two.
     pub files: usize,
     /// A row group is written at this many rows: what a crash can cost.
     pub group_rows: usize,
@@ -102,12 +102,12 @@ impl Recorder {
     }
 
     /// Counts what earlier recorders left in the folder for its bounds, too: the finished files whose names begin so.
+    /// [`Recorder::prune`] removes those beyond the bounds.
     ///
     /// # Errors
-    /// When the folder cannot be read, or a file beyond the bounds not be removed.
+    /// When the folder cannot be read.
     pub fn after_earlier(mut self, prefix: &str) -> Result<Recorder, RecordError> {
         self.files = finished(&self.folder, prefix)?.into();
-        self.prune()?;
         Ok(self)
     }
 
@@ -173,12 +173,21 @@ impl Recorder {
     /// The file that grows, once what waits is written.
     fn part_with_room(&mut self) -> Result<&mut Part<Row>, RecordError> {
         if self.part.is_none() {
-            let part = Part::begin(self.next_path())?;
-            self.group.map_or(Ok(()), |group| part.share_with(group))?;
-            self.part = Some(part);
+            self.part = Some(self.begin_part()?);
         }
         let part = self.part.as_mut().expect("it was begun above");
         part.write_pending()?;
+        Ok(part)
+    }
+
+    fn begin_part(&mut self) -> Result<Part<Row>, RecordError> {
+        let part = Part::begin(self.next_path())?;
+        let shared = self.group.map_or(Ok(()), |group| part.share_with(group));
+        if let Err(error) = shared {
+            // Without a row it is removed: each try would leave another one.
+            let _ = part.finish();
+            return Err(error);
+        }
         Ok(part)
     }
 
@@ -207,23 +216,28 @@ impl Recorder {
     /// Finishes a file, and removes the oldest ones beyond the bound.
     fn keep(&mut self, part: Part<Row>) -> Result<(), RecordError> {
         let path = part.path().to_path_buf();
-        let bytes = part.finish();
+        let (written, finished) = part.end();
         let pending = std::mem::take(&mut self.pending_rows);
-        match bytes {
-            Ok(_) => self.recorded.written_rows += pending,
-            Err(_) => self.recorded.lost_rows += pending,
+        match (&written, &finished) {
+            (Ok(()), Ok(_)) => self.recorded.written_rows += pending,
+            _ => self.recorded.lost_rows += pending,
         }
-        self.has_left |= bytes.is_err();
-        let bytes = bytes?;
-        self.keep_left()?;
+        self.has_left |= finished.is_err();
+        let bytes = finished?;
+        let left = self.keep_left();
         if bytes > 0 {
             self.recorded.finished += 1;
             self.files.push_back((path, bytes));
         }
-        self.prune()
+        written.and(left).and(self.prune())
     }
 
-    fn prune(&mut self) -> Result<(), RecordError> {
+    /// Removes the oldest files beyond the bounds. One that cannot be removed does not count any more.
+    ///
+    /// # Errors
+    /// That of the first file that cannot be removed.
+    pub fn prune(&mut self) -> Result<(), RecordError> {
+        let mut pruned = Ok(());
         let sum = |files: &VecDeque<(PathBuf, u64)>| files.iter().map(|(_, bytes)| bytes).sum();
         let for_files = self
             .bounds
@@ -238,12 +252,12 @@ impl Recorder {
             };
             match std::fs::remove_file(&oldest) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(of_file(&oldest, error));
+                    pruned = pruned.and(Err(of_file(&oldest, error)));
                 }
                 _ => self.recorded.removed += 1,
             }
         }
-        Ok(())
+        pruned
     }
 
     /// Finishes what could not be finished before, so that it counts for the bounds.
@@ -252,11 +266,17 @@ impl Recorder {
             return Ok(());
         }
         for recovered in recover(&self.folder).inspect_err(|_| self.has_left = true)? {
-            let Recovered::Finished(path) = recovered else {
-                continue;
+            let (path, is_finished) = match recovered {
+                Recovered::Finished(path) => (path, true),
+                Recovered::Failed(path, _) => (path, false),
+                Recovered::Removed(_) => continue,
             };
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
             if !name.starts_with(self.name.as_bytes()) {
+                continue;
+            }
+            if !is_finished {
+                self.has_left = true;
                 continue;
             }
             let bytes = path
@@ -282,10 +302,7 @@ impl Recorder {
                 })
             }
             Err(error) => {
-                let why = match std::error::Error::source(&error) {
-                    Some(source) => format!("{error}: {source}"),
-                    None => error.to_string(),
-                };
+                let why = error.with_source();
                 let said = format!("{why}; samples are lost until the disk takes them");
                 let was = self.recorded.error.replace(why);
                 was.is_none().then_some(said)

@@ -124,6 +124,7 @@ fn bounds_hold_at_every_moment_over_recorders() {
         let name = format!("t-{time}");
         let begun = Recorder::begin(folder.path(), &name, bounds).unwrap();
         let mut recorder = begun.after_earlier("t-").unwrap();
+        recorder.prune().unwrap();
         for n in 0..300 {
             assert_eq!(recorder.take(row(7, n)), None);
             assert!(
@@ -153,9 +154,9 @@ fn bounds_hold_at_every_moment_over_recorders() {
 fn earlier_files_of_others_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     for name in [
-        "t-1.parquet",
-        "t-2.parquet",
-        "t-3.parquet",
+        "t-9998.parquet",
+        "t-9999.parquet",
+        "t-10000.parquet",
         "mine.parquet",
         "t-4.txt",
     ] {
@@ -163,10 +164,43 @@ fn earlier_files_of_others_are_left_alone() {
     }
     let bounds = Bounds { files: 2, ..SMALL };
     let recorder = Recorder::begin(folder.path(), "t-5", bounds).unwrap();
-    let recorder = recorder.after_earlier("t-").unwrap();
+    let mut recorder = recorder.after_earlier("t-").unwrap();
+    recorder.prune().unwrap();
     assert_eq!(recorder.recorded().removed, 2);
     let names = files(folder.path());
-    assert_eq!(names, ["mine.parquet", "t-3.parquet", "t-4.txt"]);
+    assert_eq!(names, ["mine.parquet", "t-10000.parquet", "t-4.txt"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_keeps_no_other_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |number: u32| folder.path().join(format!("t-{number}.parquet"));
+    (1..=4).for_each(|number| std::fs::write(place(number), "PAR1").unwrap());
+    let bounds = Bounds { files: 2, ..SMALL };
+    let recorder = Recorder::begin(folder.path(), "t-5", bounds).unwrap();
+    let mut recorder = recorder.after_earlier("t-").unwrap();
+    std::fs::remove_file(place(1)).unwrap();
+    std::fs::create_dir(place(1)).unwrap();
+    let error = recorder.prune().unwrap_err();
+    assert!(error.to_string().contains("t-1.parquet"), "{error}");
+    assert_eq!(recorder.recorded().removed, 2);
+    assert_eq!(files(folder.path()), ["t-1.parquet", "t-4.parquet"]);
+    recorder.prune().unwrap();
+}
+
+#[test]
+fn a_footer_that_says_more_than_there_is_changes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("t-1.parquet.part");
+    std::fs::write(&part, "PAR1").unwrap();
+    let footer = [1_u64 << 40, 0].map(u64::to_le_bytes).concat();
+    std::fs::write(folder.path().join("t-1.parquet.footer"), footer).unwrap();
+    let recovered = recover(folder.path()).unwrap();
+    assert!(
+        matches!(&recovered[..], [Recovered::Failed(path, _)] if path.ends_with("t-1.parquet")),
+        "{recovered:?}"
+    );
+    assert_eq!(std::fs::read(&part).unwrap(), b"PAR1");
 }
 
 #[test]
@@ -193,6 +227,39 @@ fn a_group_may_read_what_is_shared_with_it() {
     recorder.finish().unwrap();
     let meta = folder.path().join("t-0001.parquet").metadata().unwrap();
     assert_eq!((meta.mode() & 0o777, meta.gid()), (0o640, own));
+}
+
+/// The first group is on disk with its end, the second one without, because of what is in the way.
+fn without_its_last_end(folder: &Path) -> (Recorder, PathBuf) {
+    let mut recorder = Recorder::begin(folder, "t", SMALL).unwrap();
+    (0..10).for_each(|n| assert_eq!(recorder.take(row(7, n)), None));
+    let in_the_way = folder.join("t-0001.parquet.footer.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let said: Vec<String> = (10..20).filter_map(|n| recorder.take(row(7, n))).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    (recorder, in_the_way)
+}
+
+#[test]
+fn a_group_whose_end_came_late_is_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut recorder, in_the_way) = without_its_last_end(folder.path());
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let said = recorder.close().unwrap();
+    assert!(said.contains("written again"), "{said}");
+    assert_eq!(recorder.recorded().written_rows, 20);
+    assert_eq!(points(folder.path(), "t-0001.parquet"), 20);
+}
+
+#[test]
+fn a_group_whose_end_never_came_is_lost_and_its_file_counts_for_the_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut recorder, _in_the_way) = without_its_last_end(folder.path());
+    assert_eq!(recorder.close(), None, "it was said");
+    let recorded = recorder.recorded();
+    assert_eq!((recorded.written_rows, recorded.lost_rows), (10, 10));
+    assert_eq!(recorder.kept().0, 1);
+    assert_eq!(points(folder.path(), "t-0001.parquet"), 10);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Live, Traces};
 use crate::cgroup_paths::CgroupPaths;
 use crate::instruments::Instruments;
 use anyhow::{Result, bail};
-use fatpath_api::Sample;
+use fatpath_api::{Sample, SampleKind};
 use fatpath_supervisor::Heartbeat;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,6 +112,9 @@ impl Chooser<'_> {
             if is_meant(&running.trace, sample, rule, cgroup) && running.places.lock().take(sample)
             {
                 self.traces.put(running, sample);
+            } else if sample.kind == SampleKind::End {
+                // The last sample of a flow may lack the rule that it had, or have another one.
+                running.places.lock().forget(sample.flow.cookie);
             }
         }
     }

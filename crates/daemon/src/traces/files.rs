@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of one trace: `FOLDER/NAME/trace-TIME-0001.parquet` and so on, of this daemon and of those before it.
+//! The files of one trace: `FOLDER/NAME/daemon-TIME-0001.parquet` and so on, of this daemon and of those before it.
 
 use super::Running;
-use crate::access::{fatpath_group, make_folder};
+use crate::access::{fatpath_group, make_folder, make_own_folder};
 use crate::instruments::clock::unix_ns;
 use anyhow::{Context, Result};
 use fatpath_api::Sample;
+use fatpath_kernel::monotonic_ns;
 use fatpath_policy::Trace;
 use fatpath_record::{Bounds, Recorder, Recovered, Row, recover};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Names of files begin so.
-const PREFIX: &str = "trace-";
+/// Names of files begin so; those of `fatpath trace` begin otherwise, and are never deleted here.
+const PREFIX: &str = "daemon-";
 
-/// Rows are written at the latest after this time: what a crash can cost.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
+/// Rows are written at the latest after this time: what a crash can cost. Each time the table of contents, of up to
+/// 2 MB, is written anew: every 10 s that would be 9 GB a day for each trace.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A folder that cannot be made is tried again so often.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,7 +96,12 @@ impl Files {
         }
         self.tried = Some(Instant::now());
         match begin(&self.running.trace) {
-            Ok(recorder) => self.recorder = Some(recorder),
+            Ok(recorder) => {
+                self.recorder = Some(recorder);
+                let before = self.running.written.lock().error.take();
+                let lost = self.unrecorded;
+                self.say(before.map(|_| format!("written again, {lost} samples lost")));
+            }
             Err(error) => {
                 let error = format!("{error:#}");
                 let before = self.running.written.lock().error.replace(error.clone());
@@ -106,7 +113,7 @@ impl Files {
 
     /// What does not depend on a sample.
     pub(super) fn look(&mut self) {
-        let is_idle = self.took.elapsed() >= IDLE && self.running.places.lock().traced() == 0;
+        let is_idle = self.traces_nothing() && self.took.elapsed() >= IDLE;
         if let Some(recorder) = &mut self.recorder {
             let is_due = self.flushed.elapsed() >= FLUSH_INTERVAL;
             let said = match (is_idle, is_due) {
@@ -120,6 +127,12 @@ impl Files {
             self.say(said);
         }
         self.tell();
+    }
+
+    fn traces_nothing(&self) -> bool {
+        let mut places = self.running.places.lock();
+        places.clear_silent(monotonic_ns());
+        places.traced() == 0
     }
 
     /// What was written stays.
@@ -165,22 +178,36 @@ fn begin(trace: &Trace) -> Result<Recorder> {
         true => Ok(()),
         false => make_folder(&trace.folder),
     };
-    made.and_then(|()| make_folder(&folder))
-        .with_context(|| format!("cannot make {}", folder.display()))?;
-    for recovered in recover(&folder)? {
-        let (path, what) = match &recovered {
-            Recovered::Finished(path) => (path, "it is finished now"),
-            Recovered::Removed(path) => (path, "without a row; it was deleted"),
-        };
-        let path = path.display();
-        tracing::info!("{path}: an earlier daemon left this file unfinished: {what}");
-    }
+    made.and_then(|()| make_own_folder(&folder))
+        .with_context(|| {
+            format!(
+                "cannot make {} (it must be a directory of the daemon's own user, not a link)",
+                folder.display()
+            )
+        })?;
+    recover(&folder)?.iter().for_each(log);
     let now = humantime::format_rfc3339_seconds(SystemTime::now());
     let name = format!("{PREFIX}{now}").replace(':', "");
-    let recorder = Recorder::begin(&folder, &name, bounds(trace))?;
-    Ok(recorder
+    let mut recorder = Recorder::begin(&folder, &name, bounds(trace))?
         .shared_with(fatpath_group())
-        .after_earlier(PREFIX)?)
+        .after_earlier(PREFIX)?;
+    if let Err(error) = recorder.prune() {
+        let (name, why) = (&trace.name, anyhow::Error::from(error));
+        tracing::error!("trace `{name}`: cannot delete an old file: {why:#}");
+    }
+    Ok(recorder)
+}
+
+fn log(recovered: &Recovered) {
+    let (path, what) = match recovered {
+        Recovered::Finished(path) => (path, "it is finished now"),
+        Recovered::Removed(path) => (path, "without a row; it was deleted"),
+        Recovered::Failed(_, why) => {
+            return tracing::error!("cannot finish a file that an earlier daemon left: {why}");
+        }
+    };
+    let path = path.display();
+    tracing::info!("{path}: an earlier daemon left this file unfinished: {what}");
 }
 
 /// So that the bounds of the policy hold with the last group of a file, by which it may be larger than its own.
@@ -264,7 +291,7 @@ mod tests {
         let names = names(&folder);
         let first = names[0].as_str();
         assert!(
-            first.starts_with("trace-2") && first.ends_with(".parquet"),
+            first.starts_with("daemon-2") && first.ends_with(".parquet"),
             "{names:?}"
         );
     }
@@ -297,6 +324,55 @@ mod tests {
         assert_eq!(running.status().files, 1);
         files.end();
         assert_eq!(names(&dir.path().join("t")).len(), 2);
+    }
+
+    #[test]
+    fn a_link_that_somebody_left_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, dir.path().join("t")).unwrap();
+        let running = running(dir.path(), "");
+        let mut files = Files::of(&running);
+        take(&mut files, 0, 3);
+        files.end();
+        let status = running.status();
+        assert_eq!((status.missing, status.written), (3, 0));
+        assert!(status.error.unwrap().contains("not a link"));
+        assert!(names(&elsewhere).is_empty());
+    }
+
+    #[test]
+    fn files_of_the_command_stay_whatever_the_bounds() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("t");
+        std::fs::create_dir(&folder).unwrap();
+        for number in 1..=5 {
+            let name = format!("trace-2026-11-27T101500Z-000{number}.parquet");
+            std::fs::write(folder.join(name), "PAR1").unwrap();
+        }
+        let running = running(dir.path(), "files = 2");
+        let mut files = Files::of(&running);
+        take(&mut files, 0, 3);
+        files.end();
+        assert_eq!(names(&folder).len(), 6);
+    }
+
+    #[test]
+    fn a_damaged_file_stops_no_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("t");
+        std::fs::create_dir(&folder).unwrap();
+        let damaged = folder.join("daemon-2026-11-27T101500Z-0001.parquet");
+        std::fs::write(damaged.with_extension("parquet.part"), "PAR1").unwrap();
+        std::fs::write(damaged.with_extension("parquet.footer"), "?").unwrap();
+        let running = running(dir.path(), "");
+        let mut files = Files::of(&running);
+        take(&mut files, 0, 3);
+        files.end();
+        let status = running.status();
+        assert_eq!((status.missing, status.written, status.error), (0, 3, None));
+        assert_eq!(names(&folder).len(), 3);
     }
 
     #[test]

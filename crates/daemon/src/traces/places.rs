@@ -5,7 +5,7 @@
 use fatpath_api::{Sample, SampleKind};
 use std::collections::{HashMap, HashSet};
 
-/// A flow that showed nothing for so long gives its place to one that does: its end may have been lost. Walks over all
+/// A flow that showed nothing for so long gives up its place: its end may have been lost. Walks over all
 /// sockets show each flow that lives more often, up to some 250,000 sockets.
 const SILENT_NS: u64 = 15 * 60 * 1_000_000_000;
 
@@ -92,7 +92,14 @@ impl Places {
         true
     }
 
-    fn clear_silent(&mut self, now_ns: u64) {
+    /// A flow ended, whatever it matched at last.
+    pub(super) fn forget(&mut self, cookie: u64) {
+        self.traced.remove(&cookie);
+        self.without.remove(&cookie);
+    }
+
+    /// Flows whose end was lost give up their places.
+    pub(super) fn clear_silent(&mut self, now_ns: u64) {
         let looked = self.looked_ns.map(|looked| now_ns.saturating_sub(looked));
         if looked.is_none_or(|ago| ago >= LOOK_NS) {
             self.looked_ns = Some(now_ns);
@@ -159,6 +166,15 @@ mod tests {
         assert_eq!((places.traced(), places.left_out()), (3, 4997));
         assert!(!places.take(&at(5000, 12)));
         assert_eq!(places.left_out(), 4998);
+    }
+
+    #[test]
+    fn a_flow_that_ends_without_a_match_leaves_its_place() {
+        let mut places = Places::new(1, 0);
+        assert!(places.take(&at(1, 0)) && !places.take(&at(2, 1)));
+        places.forget(1);
+        assert_eq!(places.traced(), 0);
+        assert!(places.take(&at(2, 2)));
     }
 
     #[test]

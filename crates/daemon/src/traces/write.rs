@@ -2,11 +2,11 @@
 //! The worker that writes queued samples.
 
 use super::files::Files;
-use super::{Running, Traces};
+use super::{MAX_QUEUED, Queued, Running, Traces};
 use anyhow::{Result, bail};
 use fatpath_api::Sample;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ pub(crate) fn write_samples(traces: &Traces, shutdown: &CancellationToken) -> Re
         }
         if looked.elapsed() >= LOOK_INTERVAL {
             looked = Instant::now();
-            writer.look();
+            writer.look(&queued);
         }
     }
     for (running, sample) in queued.try_iter() {
@@ -61,22 +61,31 @@ impl Writer<'_> {
         }
         // A trace that has ended meanwhile has had its last file.
         if self.traces.live().has(running) {
-            // Files of the one that it replaces count for its bounds once they are finished.
-            self.look();
+            // Files of the one that it replaces count for its bounds once they are finished; no sample of that one is
+            // behind this one in the queue.
+            self.end_what_is_over();
             let mut files = Files::of(running);
             files.take(sample);
             self.open.push(files);
         }
     }
 
-    fn look(&mut self) {
+    /// What is queued for a trace that has ended is written first.
+    fn look(&mut self, queued: &Receiver<Queued>) {
+        for (running, sample) in queued.try_iter().take(MAX_QUEUED) {
+            self.take(&running, &sample);
+        }
+        self.end_what_is_over();
+        self.open.iter_mut().for_each(Files::look);
+    }
+
+    fn end_what_is_over(&mut self) {
         let live = self.traces.live();
         let (going_on, over) = std::mem::take(&mut self.open)
             .into_iter()
             .partition(|files| live.has(files.running()));
         self.open = going_on;
         Vec::into_iter(over).for_each(Files::end);
-        self.open.iter_mut().for_each(Files::look);
     }
 }
 
@@ -112,9 +121,13 @@ mod tests {
         assert_eq!((first.status().files, first.status().written), (1, 1));
         writer.take(&first, &sample);
         assert_eq!(first.status().written, 1);
+        let second = Arc::clone(&traces.live().running[0]);
+        let sample = Arc::new(sample);
+        (0..5).for_each(|_| traces.put(&second, &sample));
         traces.set_policy(&[], HashMap::new());
-        writer.look();
+        writer.look(&traces.queued.lock());
         assert!(writer.open.is_empty());
+        assert_eq!(second.status().written, 1 + 5, "those in the queue, too");
         assert_eq!(dir.path().join("t").read_dir().unwrap().count(), 2);
     }
 }
