@@ -18,7 +18,7 @@ pub(crate) struct LeastRtts(HashMap<Ends, Least>);
 /// Addresses mean something in their network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Ends {
-    netns: u64,
+    netns: u32,
     local: IpAddr,
     remote: IpAddr,
 }
@@ -27,7 +27,7 @@ impl Ends {
     fn of(sample: &Sample) -> Ends {
         let flow = &sample.flow;
         Ends {
-            netns: flow.netns.into(),
+            netns: flow.netns,
             local: flow.local.ip(),
             remote: flow.remote.ip(),
         }

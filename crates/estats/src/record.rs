@@ -249,7 +249,8 @@ impl Record {
             last: &self.last,
             rule: self.rule.as_deref(),
             passed: self.totals.since(base),
-            settled: self.under_law.settled.map(|at| self.totals.since(&at)),
+            totals: &self.totals,
+            settled: self.under_law.settled.as_ref(),
             best_rate_bps: self.best_rate_bps,
             least_rtt_us: self.least_rtt_us,
         }

@@ -15,8 +15,10 @@ pub struct Span<'s> {
     pub(crate) rule: Option<&'s Rule>,
     /// What was counted in it.
     pub(crate) passed: Totals,
-    /// What was counted since its law's start was over; none before.
-    pub(crate) settled: Option<Totals>,
+    /// What was counted up to its end.
+    pub(crate) totals: &'s Totals,
+    /// What had been when its law's start was over; none before.
+    pub(crate) settled: Option<&'s Totals>,
     /// Highest delivery rate of the flow's life that the application did not limit, bits a second.
     pub(crate) best_rate_bps: f64,
     /// Of all flows between its addresses, where they are known.
@@ -105,9 +107,9 @@ impl Span<'_> {
         (self.mean_rtt_us() - self.base_rtt_us()).max(0.0)
     }
 
-    /// The same since its law's start was over; none before.
+    /// Of the bytes sent since its law's start was over, those retransmitted; none before.
     pub(crate) fn retransmitted_later_share(&self) -> Option<f64> {
-        let later = self.settled?;
+        let later = self.totals.since(self.settled?);
         let is_shorter = later.now_ns < self.passed.now_ns;
         let p = if is_shorter { &later } else { &self.passed };
         Some(ratio(p.bytes_retrans, p.bytes_sent))

@@ -15,9 +15,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub const HELP: &str = "\
-The trains together are less than the path carries in a second. The responder's
-file has to name the kind: kinds = [\"rate\"]. docs/measure.md says what the
-values mean.
+The trains together are less than a path of 8 Mb/s or more carries in a second.
+The responder's file has to name the kind: kinds = [\"rate\"]. docs/measure.md
+says what the values mean.
 
 Example:
   fatpath measure rate dtn2 --most-rate 10gbit";
