@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::responder::{Ends, PORT, WITHIN};
 use support::{Daemon, FATPATH, alone, until, until_within};
@@ -294,6 +294,180 @@ fn a_train_that_cannot_be_kept_counts_for_nothing() {
     assert_eq!(ends.used()["bytes"], ended["bytes"]);
 }
 
+#[test]
+fn throughput_is_measured_by_a_server_that_lives_for_the_test() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("served", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    ends.write_file("kinds = ['iperf3']\nrate = '1gbit'\nbytes_a_day = '2GB'");
+    ends.respond();
+    let measured = |more: &[&str]| {
+        let output = ends.asking("iperf3", "a", more).output().unwrap();
+        let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(output.status.success(), "{outcome}");
+        assert!(!listens(&ends), "the server is gone");
+        outcome["values"].clone()
+    };
+    let bps = |values: &Value| {
+        assert_eq!(values["goodput"][1], "b/s", "{values}");
+        values["goodput"][0].as_f64().unwrap()
+    };
+    let there = measured(&["--duration", "3s", "--streams", "2"]);
+    assert!((20e6..50e6).contains(&bps(&there)), "{there}");
+    let back = measured(&["--duration", "3s", "--reverse"]);
+    assert!((20e6..50e6).contains(&bps(&back)), "{back}");
+    let udp = measured(&["--duration", "2s", "--udp", "--rate", "5mbit"]);
+    assert!((4e6..5.5e6).contains(&bps(&udp)), "{udp}");
+    // What came and left counts, and what was kept beyond that is given back.
+    let sums = [&there, &back, &udp].map(|values| values["bytes"][0].as_f64().unwrap());
+    let sum: f64 = sums.iter().sum();
+    let used = ends.used()["bytes"].as_f64().unwrap();
+    assert!((0.9 * sum..1.5 * sum).contains(&used), "{used} of {sum}");
+    let ended = ends.event("ended", |event| event["kind"] == "iperf3");
+    assert_eq!(ended["answered"], 1);
+    // The same by the schedule's file.
+    let (host, key, trust) = (ends.lab.address("b"), ends.text("a"), ends.text("hosts"));
+    let test = format!(
+        "[[test]]\nname = 'far'\ntool = 'iperf3'\nserver = 'responder'\nto = '{host}'\nevery = '1h'\n\
+         duration = '1s'\nrate = '10mbit'\nkey = '{key}'\ntrust = '{trust}'\n"
+    );
+    fs::write(ends.path("tests.toml"), test).unwrap();
+    let file = ends.text("tests.toml");
+    let run = [FATPATH, "measure", "run", "far", "--json", "--file", &file];
+    let outcome: Value = serde_json::from_str(&ends.lab.output("a", &run)).unwrap();
+    assert_eq!(outcome["tool"], "iperf3");
+    assert!((5e6..15e6).contains(&bps(&outcome["values"])), "{outcome}");
+}
+
+/// Whether anybody listens for iperf3 at `b`.
+fn listens(ends: &Ends) -> bool {
+    let listening = ["ss", "-Hltn", "sport = :5201"];
+    !ends.lab.output("b", &listening).trim().is_empty()
+}
+
+#[test]
+fn a_server_is_lent_only_to_who_may_within_limits() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::new("lent");
+    let refused = |ends: &Ends, more: &[&str], why: &str| {
+        let output = ends.asking("iperf3", "a", more).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(why), "{said}");
+    };
+    ends.write_file("");
+    ends.respond();
+    refused(&ends, &[], "tests of the kind iperf3 are not answered");
+    ends.end(Signal::TERM);
+    ends.write_file("kinds = ['iperf3']\nduration = '5s'\nrate = '20mbit'\nbytes_a_day = '50MB'");
+    ends.respond();
+    refused(&ends, &["--duration", "6s"], "lasts 5 s at most");
+    refused(&ends, &["--rate", "30mbit"], "lasts 5 s at most");
+    refused(
+        &ends,
+        &["--rate", "30mbit", "--duration", "5s"],
+        "a test sends 20 Mb/s at most",
+    );
+    // Of 50 MB, two tests of 15.6 MB each are kept; the third waits for its turn in vain.
+    let mut first = ends.asking("iperf3", "a", &["--duration", "5s"]);
+    let first = first.stdout(Stdio::piped()).spawn().unwrap();
+    until("a server", || listens(&ends).then_some(()));
+    // Who does not know the password is not served.
+    let stranger = [
+        "iperf3",
+        "--client",
+        &ends.lab.address("b"),
+        "--time",
+        "1",
+        "--connect-timeout",
+        "2000",
+    ];
+    let output = ends.lab.command("a", &stranger).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    let output = first.wait_with_output().unwrap();
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // A stranger who comes first costs the test, and nothing else.
+    assert!(
+        output.status.success() || outcome["errors"].is_array(),
+        "{outcome}"
+    );
+    until("the server to end", || (!listens(&ends)).then_some(()));
+    // Who goes away takes the server with it.
+    let mut gone = ends.asking("iperf3", "a", &["--duration", "5s"]);
+    let mut gone = gone.stdout(Stdio::null()).spawn().unwrap();
+    until("a server", || listens(&ends).then_some(()));
+    gone.kill().unwrap();
+    gone.wait().unwrap();
+    until("the server to end", || (!listens(&ends)).then_some(()));
+    // A port that somebody else has is said.
+    let other = ["iperf3", "--server", "--one-off", "--port", "5201"];
+    let mut other = ends
+        .lab
+        .command("b", &other)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("another server", || listens(&ends).then_some(()));
+    refused(&ends, &["--duration", "1s"], "port 5201");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+/// Trains and data of two tests would be taken for the path's.
+#[test]
+fn tests_that_load_the_path_wait_for_one_another() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("turns", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let (second, address) = (ends.key("stranger"), ends.lab.address("a"));
+    let kinds = "kinds = ['iperf3', 'rate', 'echo']\nrate = '100mbit'\nbytes_a_day = '2GB'";
+    let peer = format!("[[peer]]\nname = 'c'\nprefix = '{address}'\nkey = '{second}'\n{kinds}");
+    ends.write_file(&format!("{kinds}\n{peer}"));
+    ends.respond();
+    let mut first = ends.asking("iperf3", "a", &["--duration", "4s"]);
+    let mut first = first.stdout(Stdio::null()).spawn().unwrap();
+    ends.event("began", |event| event["name"] == "a");
+    // What loads nothing does not wait.
+    let echo = ends
+        .asking("echo", "stranger", &["--duration", "1s"])
+        .output()
+        .unwrap();
+    assert!(echo.status.success(), "{echo:?}");
+    let hasty = ["--duration", "1s", "--patience", "0s"];
+    let output = ends.asking("rate", "stranger", &hasty).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("another test loads its path"), "{said}");
+    let patient = ["--duration", "1s", "--patience", "60s"];
+    let output = ends
+        .asking("iperf3", "stranger", &patient)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(first.wait().unwrap().success());
+    ends.event("ended", |event| {
+        event["name"] == "c" && event["kind"] == "iperf3"
+    });
+    let said = ends
+        .responder
+        .as_ref()
+        .unwrap()
+        .said
+        .lock()
+        .unwrap()
+        .clone();
+    let loads = said.iter().filter(|event| event["kind"] == "iperf3");
+    let order: Vec<_> = loads
+        .map(|event| (&event["event"], &event["name"]))
+        .collect();
+    let wanted = [
+        ("began", "a"),
+        ("ended", "a"),
+        ("began", "c"),
+        ("ended", "c"),
+    ];
+    let wanted = wanted.map(|(event, name)| (json!(event), json!(name)));
+    let wanted: Vec<_> = wanted.iter().map(|(event, name)| (event, name)).collect();
+    assert_eq!(order, wanted);
+}
+
 /// The first run in the archive for which `is_it`.
 fn archived(daemon: &Daemon, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
     let output = Command::new(FATPATH)
@@ -319,7 +493,7 @@ fn limits_hold_and_outlive_a_responder_that_is_killed() {
     let longer = ends.refused(&["--duration", "3s"]);
     assert!(longer.contains("a test lasts 2 s at most"), "{longer}");
     let faster = ends.refused(&["--duration", "1s", "--interval", "20ms"]);
-    assert!(faster.contains("datagrams come at 20"), "{faster}");
+    assert!(faster.contains("a test sends 20"), "{faster}");
     // 20 datagrams are 2,240 bytes; the responder is killed while they are on their way.
     let mut asking = ends.echo_as("a", &["--duration", "2s"]);
     let mut asking = asking.spawn().unwrap();

@@ -27,8 +27,11 @@ fn typed(mut shell: Command, script: &str, folder: &Path) -> String {
         Path::new(FATPATH).parent().unwrap().display(),
         std::env::var("PATH").unwrap()
     );
+    // A daemon that a failure left would keep its output open, and the laws.
+    let script =
+        format!("trap 'kill $(jobs -p) 2>/dev/null; fatpath unload >/dev/null 2>&1' ERR\n{script}");
     let output = shell
-        .args(["timeout", "120", "bash", "-e", "-c", script])
+        .args(["timeout", "120", "bash", "-e", "-c", &script])
         .current_dir(folder)
         .env("PATH", path)
         .output()

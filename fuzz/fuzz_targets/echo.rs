@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!shown(&why).contains(char::is_control));
     }
     if let Ok(ask) = Ask::read(line) {
-        check(&PLAN.peers[0], &ask.cost());
+        check(&PLAN.peers[0], &ask.cost(&PLAN.peers[0]));
     }
     if let Ok(train) = trains::read(line) {
         assert!(train.packets > 0 && train.bytes() < 1 << 28);

@@ -2,6 +2,7 @@
 //! `fatpath measure`: tests on a schedule, and tests of other hosts.
 
 mod between;
+mod iperf3;
 mod rate;
 
 use crate::archive::time::{now_us, shown};
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 
 pub const HELP: &str = "\
 A file lists the tests: what is run, to whom, how often. docs/measure.md
-explains its keys. Tests between hosts of fatpath (echo, one-way, rate) need a
+explains its keys. Tests between hosts of fatpath (echo, one-way, rate, iperf3) need a
 responder at the other end, and keys of both (fatpath keys).
 
 Examples:
@@ -36,6 +37,7 @@ Examples:
   fatpath measure echo dtn2 --duration 5s
   fatpath measure one-way dtn2 --json
   fatpath measure rate dtn2
+  fatpath measure iperf3 dtn2 --duration 10s
   fatpath measure status --json";
 
 #[derive(Subcommand)]
@@ -57,6 +59,9 @@ pub enum Command {
     /// Measure the rate of the bottleneck on the way to such a host, by packet trains that fill the path for moments
     #[command(after_help = rate::HELP)]
     Rate(rate::RateArguments),
+    /// Measure throughput to such a host, which starts the server of iperf3 for the time of the test
+    #[command(after_help = iperf3::HELP)]
+    Iperf3(iperf3::Iperf3Arguments),
     /// Answer tests of the peers that the file names, within their limits; in the foreground
     Respond(between::RespondArguments),
     /// Print whose tests are answered here, and what each peer has used of its limits today
@@ -114,6 +119,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Echo(arguments) => return between::run_echo(arguments),
         Command::OneWay(arguments) => return between::run_one_way(arguments),
         Command::Rate(arguments) => return rate::run(arguments),
+        Command::Iperf3(arguments) => return iperf3::run(arguments),
         Command::Respond(arguments) => return between::run_respond(arguments),
         Command::Status(arguments) => return between::run_status(arguments),
     }

@@ -6,13 +6,14 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Argument 0 is the cgroup's folder, or empty; standard input gives the process group, if that is what it kills, and
-/// closes at the end. A cgroup is empty a moment after its last process was killed.
+/// Argument 0 is the cgroup's folder, or empty; standard input gives the process group, and closes at the end. The group is
+/// killed also where there is a cgroup, which the program may not have entered yet. A cgroup is empty a moment after its
+/// last process was killed.
 const SCRIPT: &str = r#"
 group=
 read -r group
 while read -r _; do :; done
-[ -z "$group" ] || kill -9 -- "-$group"
+[ -z "$group" ] || kill -9 "-$group"
 [ -n "$0" ] || exit 0
 echo 1 >"$0/cgroup.kill" || kill -9 $(cat "$0/cgroup.procs")
 tries=0
@@ -36,11 +37,11 @@ impl Guard {
         shell.process_group(0).spawn().map(Guard)
     }
 
-    /// The process leads a process group of its own, which is killed where there is no cgroup.
-    pub(crate) fn watch(&mut self, process: u32, is_in_cgroup: bool) -> io::Result<()> {
+    /// The process leads a process group of its own.
+    pub(crate) fn watch(&mut self, process: u32) -> io::Result<()> {
         match &mut self.0.stdin {
-            Some(pipe) if !is_in_cgroup => writeln!(pipe, "{process}"),
-            _ => Ok(()),
+            Some(pipe) => writeln!(pipe, "{process}"),
+            None => Ok(()),
         }
     }
 }

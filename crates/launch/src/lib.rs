@@ -73,14 +73,36 @@ pub fn run(
     timeout: Duration,
     goes_on: impl Fn() -> bool,
 ) -> Result<Ended, LaunchError> {
+    run_with(command, &[], timeout, goes_on)
+}
+
+/// The same with more variables in its environment, which others cannot read.
+///
+/// # Errors
+/// See [`LaunchError`].
+pub fn run_with(
+    command: &[String],
+    environment: &[(&str, &str)],
+    timeout: Duration,
+    goes_on: impl Fn() -> bool,
+) -> Result<Ended, LaunchError> {
+    run_in(Cgroup::make(), command, environment, timeout, goes_on)
+}
+
+fn run_in(
+    cgroup: Option<Cgroup>,
+    command: &[String],
+    environment: &[(&str, &str)],
+    timeout: Duration,
+    goes_on: impl Fn() -> bool,
+) -> Result<Ended, LaunchError> {
     let program = command.first().ok_or(LaunchError::Nothing)?;
     let not_started = |error| LaunchError::Start(program.clone(), error);
-    let cgroup = Cgroup::make();
     let mut guard = Guard::start(cgroup.as_ref()).map_err(not_started)?;
-    let mut child = started(command, cgroup.as_ref()).map_err(not_started)?;
+    let mut child = started(command, environment, cgroup.as_ref()).map_err(not_started)?;
     let (output, errors) = (reader(child.stdout.take()), reader(child.stderr.take()));
     let end = guard
-        .watch(child.id(), cgroup.is_some())
+        .watch(child.id())
         .and_then(|()| wait(&child, timeout, goes_on));
     // Everything is killed before the child is reaped: until then nobody else has its number.
     drop(guard);
@@ -99,7 +121,11 @@ pub fn run(
 /// Moves itself into the cgroup, then becomes the program.
 const ENTER: &str = "echo 0 >\"$0/cgroup.procs\" && exec \"$@\"";
 
-fn started(command: &[String], cgroup: Option<&Cgroup>) -> io::Result<Child> {
+fn started(
+    command: &[String],
+    environment: &[(&str, &str)],
+    cgroup: Option<&Cgroup>,
+) -> io::Result<Child> {
     find(&command[0])?;
     let mut process = match cgroup {
         Some(cgroup) => {
@@ -115,6 +141,7 @@ fn started(command: &[String], cgroup: Option<&Cgroup>) -> io::Result<Child> {
     };
     process.stdin(Stdio::null());
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
+    process.envs(environment.iter().copied());
     // Tools print numbers as the language of the user has them.
     process.env("LC_ALL", "C").process_group(0).spawn()
 }

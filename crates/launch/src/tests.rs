@@ -82,6 +82,41 @@ fn the_caller_can_end_it() {
 }
 
 #[test]
+fn without_a_cgroup_its_process_group_is_killed() {
+    for lasts in [Duration::ZERO, Duration::from_millis(300)] {
+        let begun = Instant::now();
+        let script = shell("echo $$; sleep 1000 & echo $!; sleep 1000");
+        let ended = run_in(None, &script, &[], LONG, || begun.elapsed() < lasts).unwrap();
+        assert_eq!(ended.end, End::Cancelled);
+        assert!(begun.elapsed() < LONG);
+        ended.output.lines().for_each(until_gone);
+    }
+}
+
+#[test]
+fn a_program_that_is_ended_at_once_leaves_no_cgroup() {
+    for _ in 0..20 {
+        let Some(cgroup) = Cgroup::make() else {
+            println!("skipped: no cgroup of version 2 can be made");
+            return;
+        };
+        let folder = cgroup.folder().to_owned();
+        let script = shell("echo $$; sleep 1000");
+        let ended = run_in(Some(cgroup), &script, &[], LONG, || false).unwrap();
+        assert_eq!(ended.end, End::Cancelled);
+        ended.output.lines().for_each(until_gone);
+        assert!(!folder.exists());
+    }
+}
+
+#[test]
+fn its_environment_has_what_is_given() {
+    let script = shell("echo $FATPATH_TEST");
+    let ended = run_with(&script, &[("FATPATH_TEST", "given")], LONG, || true).unwrap();
+    assert_eq!(ended.output, "given\n");
+}
+
+#[test]
 fn a_cgroup_holds_also_what_left_its_session() {
     if Cgroup::make().is_none_or(|cgroup| std::fs::remove_dir(cgroup.folder()).is_err()) {
         println!("skipped: no cgroup of version 2 can be made");

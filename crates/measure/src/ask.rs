@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a host asks of a responder, and what it is answered: one line of JSON each.
 
-use crate::{Clock, Kind, Rate};
+use crate::server::{DURATIONS_US, RATES_BPS};
+use crate::{Clock, Kind, Peer, Rate, Served, Server};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -25,6 +26,8 @@ pub enum Ask {
     OneWay(Datagrams),
     /// The arrival of packet trains is recorded.
     Rate(Trains),
+    /// A server of iperf3 is started.
+    Iperf3(Server),
 }
 
 /// Datagrams that are to be sent back.
@@ -47,6 +50,13 @@ pub struct Trains {
     pub port: u16,
     /// The test is over by then.
     pub duration_us: u64,
+    /// How long the responder may wait until no other test loads its path.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub patience_us: u64,
+}
+
+fn is_zero(us: &u64) -> bool {
+    *us == 0
 }
 
 /// What a test costs the responder at most, as far as it is known before it begins.
@@ -56,7 +66,7 @@ pub struct Cost {
     pub kind: Kind,
     /// How long it lasts by itself.
     pub duration_us: u64,
-    /// What it makes the responder send. What trains bring is not known yet ([`crate::Ledger::more`]).
+    /// What it makes the responder send, of iperf3 or receive. What trains bring is not known yet ([`crate::Ledger::more`]).
     pub bytes: u64,
     /// The same in a second.
     pub rate_bps: u64,
@@ -72,6 +82,8 @@ pub enum Reply {
     /// Datagrams to the UDP port of the responder's number are sent back; in a test of trains, the next line or the train that
     /// was announced is waited for.
     Granted {},
+    /// The server of iperf3 waits for the peer.
+    Serves(Served),
     /// Of the train that was announced, the packets that arrived.
     Arrived {
         /// In order of arrival; several lines follow one another.
@@ -120,6 +132,13 @@ impl Ask {
                     Rate::DURATIONS_US.contains(&trains.duration_us),
                 ),
             ])?,
+            Ask::Iperf3(server) => in_range([
+                ("duration_us", DURATIONS_US.contains(&server.duration_us)),
+                (
+                    "rate_bps",
+                    server.rate_bps.is_none_or(|bps| RATES_BPS.contains(&bps)),
+                ),
+            ])?,
         }
         Ok(ask)
     }
@@ -130,19 +149,21 @@ impl Ask {
             Ask::Echo(_) => Kind::Echo,
             Ask::OneWay(_) => Kind::OneWay,
             Ask::Rate(_) => Kind::Rate,
+            Ask::Iperf3(_) => Kind::Iperf3,
         }
     }
 
-    /// The UDP port from which its datagrams come.
-    pub fn port(&self) -> u16 {
+    /// Of a test that loads the path: how long it may wait, in µs, until no other one does. `None`: it runs beside others.
+    pub fn patience_us(&self) -> Option<u64> {
         match self {
-            Ask::Echo(datagrams) | Ask::OneWay(datagrams) => datagrams.port,
-            Ask::Rate(trains) => trains.port,
+            Ask::Echo(_) | Ask::OneWay(_) => None,
+            Ask::Rate(trains) => Some(trains.patience_us),
+            Ask::Iperf3(server) => Some(server.patience_us),
         }
     }
 
-    /// What it costs.
-    pub fn cost(&self) -> Cost {
+    /// What it costs if the peer makes it.
+    pub fn cost(&self, peer: &Peer) -> Cost {
         let kind = self.kind();
         match self {
             Ask::Echo(datagrams) | Ask::OneWay(datagrams) => Cost {
@@ -157,6 +178,15 @@ impl Ask {
                 bytes: 0,
                 rate_bps: 0,
             },
+            Ask::Iperf3(server) => {
+                let rate_bps = server.rate_bps(peer.rate_bps);
+                Cost {
+                    kind,
+                    duration_us: server.duration_us,
+                    bytes: server.bytes(rate_bps),
+                    rate_bps,
+                }
+            }
         }
     }
 }
@@ -234,19 +264,52 @@ mod tests {
     #[test]
     fn an_ask_says_what_it_costs() {
         let ask = Ask::read(ASK).unwrap();
-        let cost = ask.cost();
+        let peer = peer();
+        let cost = ask.cost(&peer);
         assert_eq!((cost.duration_us, cost.bytes), (10_000_000, 11_200));
         assert_eq!((cost.kind, cost.rate_bps), (Kind::Echo, 8960));
         assert_eq!(serde_json::to_string(&ask).unwrap(), ASK);
         let trains = Ask::read(TRAINS).unwrap();
         assert_eq!(
-            (trains.kind(), trains.cost().duration_us),
+            (trains.kind(), trains.cost(&peer).duration_us),
             (Kind::Rate, 10_000_000)
         );
         assert_eq!(serde_json::to_string(&trains).unwrap(), TRAINS);
     }
 
     const TRAINS: &str = r#"{"kind":"rate","port":9,"duration_us":10000000}"#;
+    const SERVER: &str =
+        r#"{"kind":"iperf3","duration_us":10000000,"rate_bps":8000,"patience_us":5}"#;
+
+    fn peer() -> Peer {
+        Peer {
+            name: "a".into(),
+            prefixes: vec![],
+            key: String::new(),
+            kinds: vec![],
+            longest_us: 0,
+            bytes_a_day: 0,
+            rate_bps: 16_000,
+        }
+    }
+
+    #[test]
+    fn a_server_costs_what_it_was_asked_for_or_the_peers_limit() {
+        let ask = Ask::read(SERVER).unwrap();
+        let cost = ask.cost(&peer());
+        assert_eq!((cost.kind, cost.rate_bps), (Kind::Iperf3, 8000));
+        assert_eq!((cost.bytes, ask.patience_us()), (12_500, Some(5)));
+        assert_eq!(serde_json::to_string(&ask).unwrap(), SERVER);
+        let any = Ask::read(&SERVER.replace(r#""rate_bps":8000,"#, "")).unwrap();
+        assert_eq!(any.cost(&peer()).rate_bps, 16_000);
+        for (from, to) in [
+            ("us\":10000000", "us\":1"),
+            ("us\":10000000", "us\":3600000001"),
+            ("bps\":8000", "bps\":1"),
+        ] {
+            assert!(Ask::read(&SERVER.replace(from, to)).is_err(), "{to}");
+        }
+    }
 
     #[test]
     fn what_is_absurd_is_refused() {
@@ -283,7 +346,7 @@ mod tests {
         #[test]
         fn whatever_is_said_is_in_range_or_refused(line in "\\PC{0,80}|[0-9a-z{}\":,]{0,120}") {
             if let Ok(ask) = Ask::read(&line) {
-                prop_assert!(ask.port() > 0 && ask.cost().duration_us > 0, "{ask:?}");
+                prop_assert!(ask.cost(&peer()).duration_us > 0, "{ask:?}");
             }
             let _ = Reply::read(&line);
         }

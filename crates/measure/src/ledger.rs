@@ -43,7 +43,7 @@ pub enum Refusal {
     #[error("a test lasts {most} at most", most = show_time(*.0))]
     Longer(u64),
     /// It sends too fast.
-    #[error("datagrams come at {most} at most", most = show_rate(*.0))]
+    #[error("a test sends {most} at most", most = show_rate(*.0))]
     Faster(u64),
     /// It sends more than is left of the day.
     #[error("{left} are left for today (UTC)", left = show_bytes(*.0))]
@@ -172,7 +172,7 @@ mod tests {
     };
 
     fn cost() -> Cost {
-        Ask::Echo(DATAGRAMS).cost()
+        Ask::Echo(DATAGRAMS).cost(&peer())
     }
 
     #[test]
@@ -232,14 +232,21 @@ mod tests {
         let trains = Trains {
             port: 9,
             duration_us: 1_000_000,
+            patience_us: 0,
         };
-        assert_eq!(ledger.begin(&peer, &Ask::Rate(trains).cost(), 0), Ok(()));
+        assert_eq!(
+            ledger.begin(&peer, &Ask::Rate(trains).cost(&peer), 0),
+            Ok(())
+        );
         assert_eq!(ledger.more(&peer, 15_000, 0), Ok(()));
         assert_eq!(ledger.more(&peer, 6_000, 0), Err(Refusal::Bytes(5_000)));
         assert_eq!(ledger.more(&peer, 5_000, 0), Ok(()));
         ledger.give_back("dtn1", 0, 5_000);
         let another = Err(Refusal::Running);
-        assert_eq!(ledger.begin(&peer, &Ask::Rate(trains).cost(), 0), another);
+        assert_eq!(
+            ledger.begin(&peer, &Ask::Rate(trains).cost(&peer), 0),
+            another
+        );
         ledger.end("dtn1", 0, 0, 0);
         assert_eq!(ledger.of("dtn1", 0).bytes, 15_000);
         assert_eq!(ledger.more(&peer, 6_000, DAY_US), Ok(()));
@@ -276,7 +283,7 @@ mod tests {
             let mut sent: BTreeMap<i64, u64> = BTreeMap::new();
             for (packets, packet_bytes, interval_us, most, wait_us) in steps {
                 now_us += wait_us / 20;
-                let cost = Ask::Echo(Datagrams { packets, packet_bytes, interval_us, ..DATAGRAMS }).cost();
+                let cost = Ask::Echo(Datagrams { packets, packet_bytes, interval_us, ..DATAGRAMS }).cost(&peer());
                 if ledger.begin(&peer(), &cost, now_us).is_ok() {
                     let day = ledger.of("dtn1", now_us).day;
                     let bytes = most.min(cost.bytes);

@@ -16,6 +16,7 @@ mod peers;
 mod plan;
 mod read;
 mod schedule;
+pub mod server;
 mod tool;
 pub mod trains;
 
@@ -27,7 +28,8 @@ pub use peers::{Kind, Peer, Responder};
 pub use plan::{Plan, Test};
 pub use read::parse;
 pub use schedule::Schedule;
+pub use server::{Served, Server, pem};
 pub use tool::{
-    Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Rate, ReadError, Tool, Traceroute,
-    Unit, Values,
+    AskedServer, Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Rate, ReadError, Tool,
+    Traceroute, Unit, Values, bytes_served,
 };

@@ -14,6 +14,8 @@ pub struct Responder {
     /// This host's clock differs from the true time by no more; none: what the kernel says of it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_error_us: Option<u64>,
+    /// Where a server of iperf3 listens while a peer's test runs.
+    pub iperf3_port: u16,
 }
 
 /// One `[[peer]]`.
@@ -29,9 +31,9 @@ pub struct Peer {
     pub kinds: Vec<Kind>,
     /// No test of it lasts longer.
     pub longest_us: u64,
-    /// What its tests make this host send in a day of UTC, headers of UDP and IPv6 included, or receive of packet trains.
+    /// What its tests make this host send in a day of UTC, headers of UDP and IPv6 included, or receive of packet trains and iperf3.
     pub bytes_a_day: u64,
-    /// What its tests make this host send in a second, at the average from a test's beginning.
+    /// What its tests make this host send in a second, at the average from a test's beginning; of iperf3 also what it receives.
     pub rate_bps: u64,
 }
 
@@ -45,17 +47,20 @@ pub enum Kind {
     OneWay,
     /// The arrival of packet trains is recorded: the path's rate.
     Rate,
+    /// A server of iperf3 is started: throughput.
+    Iperf3,
 }
 
 impl Kind {
     /// All, by name.
-    pub const ALL: [(&str, Kind); 3] = [
+    pub const ALL: [(&str, Kind); 4] = [
         ("echo", Kind::Echo),
         ("one_way", Kind::OneWay),
         ("rate", Kind::Rate),
+        ("iperf3", Kind::Iperf3),
     ];
 
-    /// What a peer may ask for where the file does not say. A test of rate fills the path for moments.
+    /// What a peer may ask for where the file does not say. Tests of rate and iperf3 fill the path.
     pub const DEFAULT: [Kind; 2] = [Kind::Echo, Kind::OneWay];
 }
 

@@ -118,7 +118,20 @@ fn ping(section: &mut Section) -> Option<Tool> {
 }
 
 fn iperf3(section: &mut Section) -> Option<Tool> {
-    let port = section.read("port", |value| value.integer(1..=65_535));
+    let is_asked = section.read("server", |value| {
+        value.parsed(|name| match name {
+            "running" => Ok(false),
+            "responder" => Ok(true),
+            _ => Err("\"running\" or \"responder\""),
+        })
+    });
+    let asked = is_asked
+        .unwrap_or(false)
+        .then(|| peers::asked_server(section));
+    let port = match asked {
+        Some(_) => None,
+        None => section.read("port", |value| value.integer(1..=65_535)),
+    };
     let protocol = section.read("protocol", |value| {
         value.parsed(|name| match name {
             "tcp" => Ok(Protocol::Tcp),
@@ -128,7 +141,8 @@ fn iperf3(section: &mut Section) -> Option<Tool> {
     });
     let streams = section.read("streams", |value| value.integer(1..=128));
     Some(Tool::Iperf3(Iperf3 {
-        port: u16::try_from(port.unwrap_or(5201)).unwrap_or(5201),
+        port: port.map_or(Iperf3::PORT, |port| port as u16),
+        asked,
         protocol: protocol.unwrap_or(Protocol::Tcp),
         streams: streams.unwrap_or(1),
         congestion_control: section.read("congestion_control", |value| {
@@ -351,6 +365,7 @@ mod tests {
                 "ping",
                 "echo",
                 "rate",
+                "iperf3",
                 "iperf3",
                 "traceroute",
                 "path_mtu",

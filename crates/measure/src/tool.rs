@@ -14,7 +14,7 @@ mod rate;
 mod traceroute;
 
 pub use echo::Echo;
-pub use iperf3::{Iperf3, Protocol};
+pub use iperf3::{AskedServer, Iperf3, Protocol, bytes_served};
 pub use ping::Ping;
 pub use program::{Format, Mapping, Program};
 pub use rate::Rate;
@@ -77,7 +77,7 @@ impl Tool {
         }
     }
 
-    /// The peer's port of a test that measures a rate by filling the path; `None`: it does not.
+    /// The peer's port of a test that measures a rate by filling the path, as far as it is known before the test; `None`: it does not.
     pub fn rate_port(&self) -> Option<u16> {
         match self {
             Tool::Iperf3(iperf3) => Some(iperf3.port),
@@ -88,7 +88,11 @@ impl Tool {
 
     /// It is run by fatpath itself.
     pub fn is_own(&self) -> bool {
-        matches!(self, Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_))
+        match self {
+            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => true,
+            Tool::Iperf3(iperf3) => iperf3.asked.is_some(),
+            _ => false,
+        }
     }
 
     /// The program and its arguments, to measure the peer `to` for so long; `None` for a tool that is no program.
@@ -114,6 +118,7 @@ impl Tool {
         let values = match self {
             Tool::Ping(_) => ping::read(output),
             Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => echo::read(output),
+            Tool::Iperf3(iperf3) if iperf3.asked.is_some() => echo::read(output),
             Tool::Iperf3(_) => iperf3::read(output),
             Tool::Traceroute(_) => traceroute::read(output),
             Tool::PathMtu => path_mtu::read(output),

@@ -6,4 +6,4 @@ mod path;
 mod run;
 
 pub use path::{Handshakes, PORTS, Route, Transfer, handshakes, resolve, route, transfer};
-pub use run::{UNKNOWN_RTT_US, peer_address, perform};
+pub use run::{UNKNOWN_RTT_US, peer_address, perform, perform_served};

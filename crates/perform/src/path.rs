@@ -156,6 +156,7 @@ pub fn transfer(address: IpAddr, port: u16, seconds: u32, mss_bytes: u32) -> Res
         passive_first: false,
         tool: Tool::Iperf3(Iperf3 {
             port,
+            asked: None,
             protocol: Protocol::Tcp,
             streams: 1,
             congestion_control: None,

@@ -5,12 +5,17 @@ use fatpath_api::{TestNote, TestOutcome};
 use fatpath_clock::now_us;
 use fatpath_launch::{End, Ended};
 use fatpath_measure::outcome::{error, outcome};
-use fatpath_measure::{Test, Tool, Values};
+use fatpath_measure::{Iperf3, Protocol, Served, Test, Tool, Values, pem};
+use std::io::{self, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 /// A peer whose round-trip time is not known yet is taken to be as far as this.
 pub const UNKNOWN_RTT_US: u64 = 1_000_000;
+
+/// Besides the time in which data are sent.
+const SERVED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Runs a test until it ends, until its time is over, or until `goes_on` says no. `rtt_us` is what is known of its
 /// peer.
@@ -20,10 +25,57 @@ pub fn perform(test: &Test, rtt_us: Option<u64>, goes_on: impl Fn() -> bool) -> 
     let read = match command(test) {
         Some(command) => fatpath_launch::run(&command, timeout, goes_on)
             .map_err(|failed| error(with_causes(&failed)))
-            .and_then(|ended| read(test, &ended)),
+            .and_then(|ended| read(&test.tool, &ended)),
         None => Err(error("this build has no such tool")),
     };
     outcome(test, start_us, begun.elapsed().as_secs_f64(), read)
+}
+
+/// Sends to, or with `reverse` receives from, a server of iperf3 that waits for this host at `to`.
+///
+/// # Errors
+/// What failed.
+pub fn perform_served(
+    iperf3: &Iperf3,
+    to: IpAddr,
+    duration_us: u64,
+    served: &Served,
+) -> Result<Values, TestNote> {
+    let key = key_file(served).map_err(|failed| error(failed.to_string()))?;
+    let (tool, to) = (Tool::Iperf3(within(iperf3, served)), to.to_string());
+    let mut command = tool
+        .command(Some(&to), duration_us)
+        .ok_or_else(|| error("this build has no such tool"))?;
+    let key = key.path().display().to_string();
+    let of_user = ["--username", &served.user, "--rsa-public-key-path", &key];
+    command.extend(of_user.map(str::to_owned));
+    let environment = [("IPERF3_PASSWORD", &*served.password)];
+    let timeout = Duration::from_micros(duration_us) + SERVED_WITHIN;
+    fatpath_launch::run_with(&command, &environment, timeout, || true)
+        .map_err(|failed| error(with_causes(&failed)))
+        .and_then(|ended| read(&tool, &ended))
+}
+
+/// No faster than the server lets it be. A test of UDP that says nothing sends 1 Mb/s.
+fn within(iperf3: &Iperf3, served: &Served) -> Iperf3 {
+    let most_bps = served.rate_bps / iperf3.streams.max(1);
+    let wanted_bps = match (iperf3.rate_bps, iperf3.protocol) {
+        (Some(rate_bps), _) => rate_bps,
+        (None, Protocol::Tcp) => most_bps,
+        (None, Protocol::Udp) => 1_000_000,
+    };
+    Iperf3 {
+        port: served.port,
+        asked: None,
+        rate_bps: Some(wanted_bps.min(most_bps)),
+        ..iperf3.clone()
+    }
+}
+
+fn key_file(served: &Served) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::new()?;
+    file.write_all(pem("PUBLIC KEY", &served.public_key).as_bytes())?;
+    Ok(file)
 }
 
 fn command(test: &Test) -> Option<Vec<String>> {
@@ -49,7 +101,7 @@ pub fn peer_address(test: &Test) -> Option<IpAddr> {
     literal.or_else(|| Some((to, 0).to_socket_addrs().ok()?.next()?.ip()))
 }
 
-fn read(test: &Test, ended: &Ended) -> Result<Values, TestNote> {
+fn read(tool: &Tool, ended: &Ended) -> Result<Values, TestNote> {
     let status = match ended.end {
         End::Exited(status) => status,
         End::TimedOut => return Err(error("it lasted too long, and was killed")),
@@ -61,10 +113,10 @@ fn read(test: &Test, ended: &Ended) -> Result<Values, TestNote> {
         Some(said) => error(format!("{message}: {}", shortened(said))),
         None => error(message),
     };
-    if !status.success() && matches!(test.tool, Tool::Program(_)) {
+    if !status.success() && matches!(tool, Tool::Program(_)) {
         return Err(with_said(status.to_string()));
     }
-    let read = test.tool.read(&ended.output);
+    let read = tool.read(&ended.output);
     read.map_err(|unread| with_said(unread.to_string()))
 }
 
@@ -105,6 +157,41 @@ mod tests {
             (main_value(&outcome), is_failure(&outcome)),
             (Some(2.5), false)
         );
+    }
+
+    #[test]
+    fn a_test_is_no_faster_than_its_server_lets_it_be() {
+        let iperf3 = Iperf3 {
+            port: 9,
+            asked: None,
+            protocol: Protocol::Tcp,
+            streams: 4,
+            congestion_control: None,
+            rate_bps: None,
+            window_bytes: None,
+            reverse: false,
+        };
+        let served = Served {
+            port: 5201,
+            rate_bps: 8_000_000,
+            user: String::new(),
+            password: String::new(),
+            public_key: String::new(),
+        };
+        let rate = |rate_bps, protocol| {
+            let wanted = Iperf3 {
+                rate_bps,
+                protocol,
+                ..iperf3.clone()
+            };
+            let within = within(&wanted, &served);
+            assert_eq!(within.port, 5201);
+            within.rate_bps.unwrap()
+        };
+        assert_eq!(rate(None, Protocol::Tcp), 2_000_000);
+        assert_eq!(rate(None, Protocol::Udp), 1_000_000);
+        assert_eq!(rate(Some(500), Protocol::Tcp), 500);
+        assert_eq!(rate(Some(9_000_000), Protocol::Udp), 2_000_000);
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub enum TestError {
     /// There are no random bytes.
     #[error("the kernel gives no random bytes")]
     NoRandom,
+    /// Whatever runs iperf3 says why.
+    #[error("iperf3: {0}")]
+    Iperf3(String),
     /// The kernel does not send packets of this length.
     #[error("cannot send packets of {0} bytes: give another --size")]
     Send(u32, #[source] io::Error),
@@ -100,19 +103,36 @@ pub fn connected(whom: &Whom<'_>) -> Result<Peer, TestError> {
 
 /// Says what has to be granted.
 pub fn granted(peer: &mut Peer, asked: &impl Serialize, whom: &Whom<'_>) -> Result<(), TestError> {
-    let line = serde_json::to_string(asked).map_err(|error| whom.broken(error.into()))?;
-    match said(peer, &line, whom)? {
+    match asked_for(peer, asked, Duration::ZERO, whom)? {
         Reply::Granted {} => Ok(()),
+        _ => Err(whom.nonsense()),
+    }
+}
+
+/// What is answered to something that the responder may refuse, and for which it may wait.
+pub fn asked_for(
+    peer: &mut Peer,
+    asked: &impl Serialize,
+    patience: Duration,
+    whom: &Whom<'_>,
+) -> Result<Reply, TestError> {
+    let line = serde_json::to_string(asked).map_err(|error| whom.broken(error.into()))?;
+    match said(peer, &line, patience + SAID_WITHIN, whom)? {
         Reply::Refused { why } => Err(TestError::Refused(whom.host.to_owned(), shown(&why))),
-        Reply::Ended { .. } | Reply::Arrived { .. } => Err(whom.nonsense()),
+        reply => Ok(reply),
     }
 }
 
 /// What is answered to a line.
-pub fn said(peer: &mut Peer, line: &str, whom: &Whom<'_>) -> Result<Reply, TestError> {
+pub fn said(
+    peer: &mut Peer,
+    line: &str,
+    within: Duration,
+    whom: &Whom<'_>,
+) -> Result<Reply, TestError> {
     peer.say_line(line, SAID_WITHIN)
         .map_err(|error| whom.broken(error))?;
-    heard(peer, SAID_WITHIN, whom)
+    heard(peer, within, whom)
 }
 
 /// What it says next.

@@ -3,7 +3,7 @@
 //! shorter: an answer has the nonce of its question.
 
 use crate::SECRET;
-use crate::call::{ENDED_EARLY, TestError, Whom, connected, granted, said};
+use crate::call::{ENDED_EARLY, SAID_WITHIN, TestError, Whom, connected, granted, said};
 use crate::proof::Proof;
 use crate::socket::{Pair, now_ns};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
@@ -73,7 +73,7 @@ pub fn echo(wanted: &Wanted<'_>) -> Result<Made, TestError> {
 
 /// What the responder knows of its clock once the test has ended: whatever is said to it ends a test.
 fn clock_of(peer: &mut Peer, whom: &Whom<'_>) -> Result<Option<Clock>, TestError> {
-    match said(peer, "", whom)? {
+    match said(peer, "", SAID_WITHIN, whom)? {
         Reply::Ended { clock } => Ok(clock),
         _ => Err(whom.nonsense()),
     }

@@ -27,9 +27,9 @@ pub enum Event<'a> {
         from: SocketAddr,
         name: &'a str,
         kind: Kind,
-        /// Datagrams that were sent back, or of trains recorded.
+        /// Datagrams that were sent back, or of trains recorded; servers of iperf3.
         answered: u64,
-        /// Sent back, or of the trains that were announced.
+        /// Sent back, or of the trains that were announced; of iperf3 sent or received, whichever is more.
         bytes: u64,
     },
     /// The file was read again; `error`: it is wrong, and all is as it was.
@@ -58,16 +58,15 @@ impl fatpath_peer::Event for Event<'_> {
                 kind,
                 answered,
                 bytes,
-            } => format!(
-                "{name} ({from}): {} {}, {}",
-                show_count(*answered, "datagram"),
-                if *kind == Kind::Rate {
-                    "recorded"
-                } else {
-                    "answered"
-                },
-                show_bytes(*bytes)
-            ),
+            } => {
+                let (what, how) = match kind {
+                    Kind::Echo | Kind::OneWay => ("datagram", "answered"),
+                    Kind::Rate => ("datagram", "recorded"),
+                    Kind::Iperf3 => ("iperf3 test", "served"),
+                };
+                let (count, bytes) = (show_count(*answered, what), show_bytes(*bytes));
+                format!("{name} ({from}): {count} {how}, {bytes}")
+            }
             Event::Read { peers, error: None } => {
                 format!("read the file again: {}", show_count(*peers, "peer"))
             }

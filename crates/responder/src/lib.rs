@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests between two hosts of fatpath. A responder ([`respond`]) answers those of the peers that its file names, within their
-//! limits; [`echo`] and [`rate`] make one.
+//! limits; [`echo`], [`rate`] and [`lend`] make one.
 //!
 //! A test begins with a connection (TLS, the keys of both ends) over which it is asked for and granted (`serve.rs`). Only then
 //! is there a UDP socket, connected to the one who asked, for as long as the test lasts. Each datagram carries a
 //! proof by a secret of that connection. Of an echo it is sent back, no longer than it came (`answer.rs`); of a packet train
-//! its arrival is recorded, and the record said over the connection (`record.rs`): nobody else makes this host send.
+//! its arrival is recorded, and the record said over the connection (`record.rs`): nobody else makes this host send. For a test
+//! of throughput a server of iperf3 is started, which knows its one client by a password of that connection (`iperf3.rs`).
 
 mod answer;
 mod call;
+mod credentials;
 mod echo;
 mod events;
+mod iperf3;
 mod listen;
 mod proof;
 mod rate;
 mod record;
 mod serve;
 mod socket;
+mod throughput;
 mod used;
 
 pub use call::{TestError, Whom};
 pub use echo::{Made, Wanted, echo};
 pub use listen::{Options, RespondError, respond};
 pub use rate::{Step, WantedRate, rate};
+pub use throughput::{Lent, lend};
 pub use used::{UsedError, UsedFile};
 
 /// What both ends name as what they speak (ALPN).

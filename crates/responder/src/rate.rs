@@ -2,7 +2,7 @@
 //! The end that sends packet trains, hears when their packets arrived, and estimates the path's rate.
 
 use crate::TRAIN_SECRET;
-use crate::call::{TestError, Whom, connected, granted, heard};
+use crate::call::{TestError, Whom, asked_for, connected, granted, heard};
 use crate::record::RECORDED_WITHIN;
 use crate::socket::Pair;
 use fatpath_measure::trains::{Heard, MOST_PACKETS, MOST_TRAINS, Untrue};
@@ -22,6 +22,8 @@ pub struct WantedRate<'a> {
     pub whom: &'a Whom<'a>,
     /// No train is begun after that.
     pub duration: Duration,
+    /// How long the responder may wait until no other test loads its path.
+    pub patience: Duration,
     /// Of the trains.
     pub limits: Limits,
 }
@@ -91,8 +93,12 @@ impl<'a> Sender<'a> {
         let ask = Ask::Rate(Trains {
             port: pair.port().map_err(broken)?,
             duration_us: wanted.duration.as_micros() as u64,
+            patience_us: wanted.patience.as_micros() as u64,
         });
-        granted(&mut peer, &ask, whom)?;
+        match asked_for(&mut peer, &ask, wanted.patience, whom)? {
+            Reply::Granted {} => {}
+            _ => return Err(whom.nonsense()),
+        }
         pair.connect(whom.port).map_err(broken)?;
         Ok(Sender {
             secret: Secret::new(&peer.secret(TRAIN_SECRET).map_err(broken)?),
@@ -196,6 +202,7 @@ mod tests {
             let wanted = WantedRate {
                 whom: &whom,
                 duration: Duration::from_secs(10),
+                patience: Duration::ZERO,
                 limits: Limits::default(),
             };
             rate(&wanted, |_| ())

@@ -4,13 +4,15 @@
 
 use crate::answer::{Answers, answer};
 use crate::events::Event;
+use crate::iperf3::{self, Granted};
 use crate::proof::Proof;
 use crate::record::{Recorded, record, say};
 use crate::socket::{Pair, now_ns};
 use crate::used::{UsedError, UsedFile};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
 use fatpath_measure::{
-    Ask, Clock, Cost, Datagrams, Kind, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply, Trains,
+    Ask, Clock, Cost, Datagrams, Iperf3, Kind, Ledger, MOST_LINE_BYTES, Peer, Plan, Reply,
+    Server as Asked, Trains,
 };
 use fatpath_peer::{AuthError, Key, Log, PublicKey, Waiting, accept};
 use std::collections::HashMap;
@@ -26,6 +28,8 @@ const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 const SAID_WITHIN: Duration = Duration::from_secs(10);
 const UNKNOWN_CLOCK: &str = "its clock is not synchronised, and `clock_error` under [responder] does not say how wrong it may be";
 const NOT_KEPT: &str = "the responder cannot keep what is used";
+/// Nobody waits longer until another test has ended.
+const MOST_PATIENCE: Duration = Duration::from_secs(3600);
 /// How long tests have to end, once the responder stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -39,7 +43,7 @@ pub struct Server {
     /// Whoever holds it may wait for the disk, and holds nothing that those who connect wait for.
     books: Mutex<Books>,
     state: Mutex<State>,
-    /// A test has ended.
+    /// A test has ended, or other peers hold.
     ended: Condvar,
 }
 
@@ -54,6 +58,8 @@ struct State {
     /// Connections of peers that have proved their keys, and what the file said of them then.
     known: HashMap<u64, (TcpStream, Peer)>,
     last: u64,
+    /// A test loads this host's path; the next one of its kind waits.
+    is_loaded: bool,
 }
 
 /// A connection whose end is known.
@@ -108,6 +114,7 @@ impl Server {
             }
         }
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        self.ended.notify_all();
         state
     }
 
@@ -214,13 +221,21 @@ impl Server {
         let line = caller.peer.hear_line(MOST_LINE_BYTES, SAID_WITHIN)?;
         let ask =
             Ask::read(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        let (kind, cost) = (ask.kind(), ask.cost(&caller.is));
+        let loads = self.load(&ask, &caller.is);
         let now_us = now_us();
-        let (kind, cost) = (ask.kind(), ask.cost());
-        let granted = self.knows_times(kind);
-        if let Err(why) = granted.and_then(|()| self.grant(&caller.is, &cost, now_us)) {
-            say(&mut caller.peer, &Reply::Refused { why: why.clone() })?;
-            return Err(io::Error::other(why));
-        }
+        let granted = loads.and_then(|loads| {
+            self.knows_times(kind)?;
+            self.grant(&caller.is, &cost, now_us)?;
+            Ok(loads)
+        });
+        let _loads = match granted {
+            Ok(loads) => loads,
+            Err(why) => {
+                say(&mut caller.peer, &Reply::Refused { why: why.clone() })?;
+                return Err(io::Error::other(why));
+            }
+        };
         self.log.note(&Event::Began {
             from: caller.from,
             name: &caller.is.name,
@@ -230,6 +245,7 @@ impl Server {
             Ask::Echo(asked) => run_answers(caller, asked, false),
             Ask::OneWay(asked) => run_answers(caller, asked, true),
             Ask::Rate(asked) => self.record(caller, asked),
+            Ask::Iperf3(asked) => self.serve_iperf3(caller, asked),
         };
         self.settle(&caller.is, &cost, now_us, bytes);
         if kind == Kind::OneWay {
@@ -252,6 +268,44 @@ impl Server {
             self.grant_more(&caller.is, train.bytes())
         });
         (recorded.packets, recorded.bytes, ended)
+    }
+
+    /// Until it is known what came and left, all that it may be counts.
+    fn serve_iperf3(&self, caller: &mut Caller, asked: &Asked) -> Ran {
+        let rate_bps = asked.rate_bps(caller.is.rate_bps);
+        let plan = self.plan();
+        let responder = plan.responder.as_ref();
+        let granted = Granted {
+            port: responder.map_or(Iperf3::PORT, |it| it.iperf3_port),
+            rate_bps,
+            duration: Duration::from_micros(asked.duration_us),
+        };
+        match iperf3::serve(&mut caller.peer, &granted) {
+            Ok(bytes) => (1, bytes.unwrap_or(asked.bytes(rate_bps)), Ok(())),
+            Err(error) => {
+                let why = error.to_string();
+                let _ = say(&mut caller.peer, &Reply::Refused { why }); // it may be gone
+                (0, asked.bytes(rate_bps), Err(error))
+            }
+        }
+    }
+
+    /// A test that loads the path waits until no other one does.
+    fn load(&self, ask: &Ask, peer: &Peer) -> Result<Option<Loads<'_>>, String> {
+        let Some(patience_us) = ask.patience_us() else {
+            return Ok(None);
+        };
+        let patience = Duration::from_micros(patience_us).min(MOST_PATIENCE);
+        let waits = |state: &mut State| state.is_loaded && self.plan().peers.contains(peer);
+        let waited = self.ended.wait_timeout_while(self.state(), patience, waits);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.is_loaded {
+            true => Err("another test loads its path".to_owned()),
+            false => {
+                state.is_loaded = true;
+                Ok(Some(Loads(self)))
+            }
+        }
     }
 
     /// What is known of this host's clock.
@@ -309,6 +363,16 @@ impl Server {
             self.log.note(&Event::NotKept { error });
         }
         kept
+    }
+}
+
+/// A test that loads this host's path, until it has ended.
+struct Loads<'a>(&'a Server);
+
+impl Drop for Loads<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_loaded = false;
+        self.0.ended.notify_all();
     }
 }
 

@@ -123,6 +123,13 @@ impl<'c> Pair<'c> {
 
 const MOST_WAITED: Duration = Duration::from_secs(1);
 
+/// Whether a connection says nothing and goes on.
+pub fn is_quiet(connection: &TcpStream) -> bool {
+    let mut polled = [PollFd::new(connection, PollFlags::IN | PollFlags::RDHUP)];
+    let now = Timespec::default();
+    matches!(poll(&mut polled, Some(&now)), Ok(0) | Err(Errno::INTR))
+}
+
 /// ns since 1970.
 pub fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -130,7 +137,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// An address of IPv4 as such, also on a socket of IPv6.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub fn plain(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip == address.ip() => address,
         ip => SocketAddr::new(ip, address.port()),

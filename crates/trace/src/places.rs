@@ -6,7 +6,7 @@ use fatpath_api::{Sample, SampleKind};
 use std::collections::{HashMap, HashSet};
 
 /// A flow that showed nothing for so long gives up its place: its end may have been lost. Walks over all
-/// sockets show each flow that lives more often, up to some 250,000 sockets.
+/// sockets show each flow that lives more often, up to some 190,000 sockets.
 const SILENT_NS: u64 = 15 * 60 * 1_000_000_000;
 
 /// Silent flows are looked for so often at most.

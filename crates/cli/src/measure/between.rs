@@ -104,6 +104,15 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a time with its unit: 10s, 100ms".to_owned())
 }
 
+/// At most an hour; 0s: not at all.
+pub fn patience(text: &str) -> Result<Duration, String> {
+    let us = time_us(text).and_then(|us| u64::try_from(us).ok());
+    let patience = us.map(Duration::from_micros);
+    patience
+        .filter(|patience| *patience <= Duration::from_secs(3600))
+        .ok_or_else(|| "give a time of at most 1h: 30s, 0s".to_owned())
+}
+
 pub fn run_respond(arguments: &RespondArguments) -> Result<ExitCode> {
     let read = || trusted_plan(&arguments.file).map_err(|error| format!("{error:#}"));
     respond(&Options {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath measure rate`: the rate of a path's bottleneck, by packet trains to a responder.
 
-use super::between::{WhomArguments, time};
+use super::between::{WhomArguments, patience, time};
 use super::print;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -32,6 +32,9 @@ pub struct RateArguments {
     /// Length of a packet, IP and UDP headers included; no longer than the path's MTU
     #[arg(long, value_name = "BYTES", default_value_t = Rate::SIZE_BYTES as u32, value_parser = clap::value_parser!(u32).range(576..=9000))]
     size: u32,
+    /// How long the other host may wait until no other test loads its path
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
+    patience: Duration,
     /// No train is faster
     #[arg(long, value_name = "RATE", default_value = "15gbit", value_parser = most_rate)]
     most_rate: u64,
@@ -55,6 +58,7 @@ pub fn run(arguments: &RateArguments) -> Result<ExitCode> {
         let wanted = WantedRate {
             whom,
             duration: arguments.duration,
+            patience: arguments.patience,
             limits: arguments.limits(),
         };
         rate(&wanted, |step| {

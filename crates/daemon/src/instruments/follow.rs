@@ -18,10 +18,10 @@ const COST_INTERVAL: Duration = Duration::from_secs(1);
 /// From one walk to the next, at least.
 const WALK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// And so many times as long as the walk before took, when it left idle flows out: at most 1/600 is what such walks use
+/// And so many times as long as the walk before took, when it left idle flows out: at most 1/750 is what such walks use
 /// of a processor, however many sockets there are. The time that passes, not a thread's: each network namespace is
 /// walked by a thread of its own.
-const MOVED_REST: u32 = 600;
+const MOVED_REST: u32 = 750;
 
 /// The same after a walk over all.
 const ALL_REST: u32 = 150;
@@ -34,8 +34,8 @@ const QUIET_NS: u64 = 40_000_000_000;
 /// options that its program sets.
 const FULL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// And so many times as long as the last one took: at most 1/1500 of a processor.
-const FULL_REST: u32 = 1500;
+/// And so many times as long as the last one took: at most 1/2000 of a processor.
+const FULL_REST: u32 = 2000;
 
 /// Samples of a walk that the table takes together: it is locked for a few milliseconds at most.
 const TAKEN_AT_ONCE: usize = 512;

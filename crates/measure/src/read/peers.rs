@@ -2,7 +2,7 @@
 //! Tests between hosts of fatpath: `[responder]`, `[[peer]]`, and the tools that ask one.
 
 use super::{S, identifier, needed, quantity, time};
-use crate::{Echo, Kind, Peer, Plan, Rate, Responder};
+use crate::{AskedServer, Echo, Iperf3, Kind, Peer, Plan, Rate, Responder};
 use fatpath_toml::{Refusal, Section, Value};
 use fatpath_units as units;
 use ipnet::IpNet;
@@ -37,10 +37,12 @@ fn responder(section: &mut Section) -> Option<Responder> {
         value.parsed(|text| text.parse().map_err(|_| LISTEN))
     });
     let clock_error_us = section.read("clock_error", clock_error);
+    let iperf3_port = section.read("iperf3_port", |value| value.integer(1..=65_535));
     section.note_unknown();
     Some(Responder {
         listen: listen?,
         clock_error_us,
+        iperf3_port: iperf3_port.map_or(Iperf3::PORT, |port| port as u16),
     })
 }
 
@@ -70,6 +72,15 @@ pub(super) fn rate(section: &mut Section) -> Rate {
         port: port(section),
         size_bytes: size_bytes.unwrap_or(Rate::SIZE_BYTES),
         most_rate_bps: section.read("most_rate", most_rate),
+        key: section.read("key", |value| value.text()),
+        trust: section.read("trust", |value| value.text()),
+    }
+}
+
+/// Of a server of iperf3 that a responder starts.
+pub(super) fn asked_server(section: &mut Section) -> AskedServer {
+    AskedServer {
+        port: port(section),
         key: section.read("key", |value| value.text()),
         trust: section.read("trust", |value| value.text()),
     }
@@ -110,7 +121,7 @@ fn peer(section: &mut Section, before: &Plan) -> Option<Peer> {
     let kinds = section.read("kinds", |value| {
         several(
             value,
-            "a list of kinds: [\"echo\", \"one_way\", \"rate\"]",
+            "a list of kinds: [\"echo\", \"one_way\", \"rate\", \"iperf3\"]",
             kind,
         )
     });
@@ -183,7 +194,7 @@ fn kind(value: &Value) -> Result<Kind, Refusal> {
         let named = Kind::ALL.iter().find(|(name, _)| *name == text);
         named
             .map(|(_, kind)| *kind)
-            .ok_or("\"echo\", \"one_way\" or \"rate\"")
+            .ok_or("\"echo\", \"one_way\", \"rate\" or \"iperf3\"")
     })
 }
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Throughput by `iperf3`, whose server runs at the peer.
+//! Throughput by `iperf3`, whose server runs at the peer, or is started there by a responder of fatpath
+//! (`fatpath measure iperf3`).
 
-use super::{ReadError, Values, values, words};
+use super::echo::given;
+use super::{ReadError, Values, seconds, values, words};
 use serde::{Deserialize, Serialize};
 
 /// `tool = "iperf3"`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Iperf3 {
-    /// Of the server.
+    /// Of the server; where a responder starts it, whatever that says counts.
     pub port: u16,
+    /// Who starts the server; none: it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<AskedServer>,
     /// TCP or UDP.
     pub protocol: Protocol,
     /// Flows at once.
@@ -23,6 +28,19 @@ pub struct Iperf3 {
     pub reverse: bool,
 }
 
+/// A responder that starts the server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AskedServer {
+    /// Of the responder.
+    pub port: u16,
+    /// File of this host's key; none: the configuration's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// File of the keys that it trusts; none: the configuration's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<String>,
+}
+
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -34,7 +52,42 @@ pub enum Protocol {
 }
 
 impl Iperf3 {
+    /// Where a server listens, unless it is told otherwise.
+    pub const PORT: u16 = 5201;
+
     pub(super) fn command(&self, to: &str, duration_us: u64) -> Vec<String> {
+        match &self.asked {
+            Some(asked) => self.own_command(asked, to, duration_us),
+            None => self.client_command(to, duration_us),
+        }
+    }
+
+    fn own_command(&self, asked: &AskedServer, to: &str, duration_us: u64) -> Vec<String> {
+        let port = asked.port.to_string();
+        let mut words = words(&["fatpath", "measure", "iperf3", "--json", "--port", &port]);
+        words.extend(given([
+            ("--duration", &Some(format!("{}s", seconds(duration_us)))),
+            ("--streams", &Some(self.streams.to_string())),
+            ("--congestion-control", &self.congestion_control),
+            ("--rate", &self.rate_bps.map(|rate| format!("{rate}bit"))),
+            (
+                "--window",
+                &self.window_bytes.map(|bytes| bytes.to_string()),
+            ),
+            ("--key", &asked.key),
+            ("--trust", &asked.trust),
+        ]));
+        let switches = [
+            (self.protocol == Protocol::Udp, "--udp"),
+            (self.reverse, "--reverse"),
+        ];
+        let switched = switches.into_iter().filter(|(is_on, _)| *is_on);
+        words.extend(switched.map(|(_, switch)| switch.to_owned()));
+        words.extend(["--".to_owned(), to.to_owned()]);
+        words
+    }
+
+    fn client_command(&self, to: &str, duration_us: u64) -> Vec<String> {
         let seconds = duration_us.div_ceil(1_000_000).to_string();
         let (port, streams) = (self.port.to_string(), self.streams.to_string());
         let mut command = words(&[
@@ -102,6 +155,14 @@ struct Sender {
     min_rtt: Option<f64>,
 }
 
+/// What a server that prints JSON has received and sent; `None`: it does not say.
+pub fn bytes_served(output: &str) -> Option<u64> {
+    let end = serde_json::from_str::<Output>(output).ok()?.end;
+    let sums = [end.sum, end.sum_sent, end.sum_received];
+    let bytes = sums.into_iter().flatten().map(|sum| sum.bytes);
+    bytes.reduce(f64::max).map(|bytes| bytes as u64)
+}
+
 /// Reads `iperf3 --json`, of TCP and of UDP.
 pub(super) fn read(output: &str) -> Result<Values, ReadError> {
     let output: Output = serde_json::from_str(output)
@@ -167,6 +228,7 @@ mod tests {
     fn iperf3() -> Iperf3 {
         Iperf3 {
             port: 5201,
+            asked: None,
             protocol: Protocol::Tcp,
             streams: 2,
             congestion_control: Some("fp_scalable".into()),
@@ -182,6 +244,32 @@ mod tests {
         let wanted = "iperf3 --json --client h --port 5201 --time 10 --parallel 2 --congestion fp_scalable \
             --window 1048576 --reverse";
         assert_eq!(command, wanted);
+    }
+
+    #[test]
+    fn a_responder_is_asked_by_this_program() {
+        let asked = AskedServer {
+            port: 9,
+            key: Some("/k".into()),
+            trust: None,
+        };
+        let iperf3 = Iperf3 {
+            asked: Some(asked),
+            ..iperf3()
+        };
+        let command = iperf3.command("h", 9_500_000).join(" ");
+        let wanted = "fatpath measure iperf3 --json --port 9 --duration 9.5s --streams 2 --congestion-control fp_scalable \
+            --window 1048576 --key /k --reverse -- h";
+        assert_eq!(command, wanted);
+    }
+
+    #[test]
+    fn a_server_says_what_came_and_left() {
+        let served = r#"{"end": {"sum_sent": {"bits_per_second": 1, "bytes": 7},
+            "sum_received": {"bits_per_second": 1, "bytes": 9}}}"#;
+        assert_eq!(bytes_served(served), Some(9));
+        assert_eq!(bytes_served("{}"), None);
+        assert_eq!(bytes_served("iperf3: what?"), None);
     }
 
     #[test]
