@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -297,7 +297,7 @@ pub struct Figures {
     pub retransmits: u64,
     /// Datagrams that were marked (ECN).
     pub marked_pkts: u64,
-    /// Flows that were given up: nothing came back from them while it did from others.
+    /// Flows, or connections of TCP, that were given up: nothing came back from them while it did from others.
     pub silent_flows: u16,
 }
 

@@ -37,7 +37,7 @@ pub struct Report {
     pub carrier: Option<Carrier>,
     /// By how many flows or connections.
     pub flows: usize,
-    /// Of these, given up: nothing came back from them, and the others did their work.
+    /// Of these, given up: nothing came back from them any more, and the others did their work.
     pub silent_flows: u16,
     /// Round-trip time.
     pub rtt_us: u32,
@@ -152,9 +152,18 @@ impl Report {
     /// What went well, and could go better.
     pub fn warning(&self) -> Option<String> {
         (self.silent_flows > 0).then(|| {
+            let (what, remedy) = match self.carrier {
+                Some(Carrier::Tcp) => (
+                    "connections",
+                    "does something between both ends forget connections, or close them?",
+                ),
+                _ => (
+                    "flows",
+                    "are all UDP ports of --ports open in firewalls at both ends?",
+                ),
+            };
             format!(
-                "nothing came back from {} of {} flows, and the others did their work: are all UDP ports of --ports open in \
-                 firewalls at both ends?",
+                "nothing came back from {} of {} {what}, and the others did their work: {remedy}",
                 self.silent_flows, self.flows
             )
         })

@@ -118,15 +118,18 @@ impl Part {
         if self.failed.is_some() {
             return;
         }
-        match self.spec.file.write_all_at(bytes, offset) {
-            Ok(()) => {
-                self.there.insert(offset, end);
-                self.unnoted.insert(offset, end);
-                if self.unnoted.bytes() >= NOTE_BYTES {
-                    self.note();
-                }
+        // What came before may be hashed already: what comes again, by another flow, does not replace it.
+        for (from, until) in self.there.missing_of(offset, end) {
+            let bytes = &bytes[(from - offset) as usize..(until - offset) as usize];
+            if let Err(error) = self.spec.file.write_all_at(bytes, from) {
+                self.failed = Some(error);
+                return;
             }
-            Err(error) => self.failed = Some(error),
+            self.unnoted.insert(from, until);
+        }
+        self.there.insert(offset, end);
+        if self.unnoted.bytes() >= NOTE_BYTES {
+            self.note();
         }
     }
 
