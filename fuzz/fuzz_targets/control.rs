@@ -3,7 +3,8 @@
 //! names that are taken stay below the folder; a journal claims only what its records say.
 #![no_main]
 
-use fatpath_mover::fuzzed::{Header, checked, recover};
+use fatpath_mover::fuzzed::{Header, recover};
+use fatpath_tree::checked;
 use fatpath_mover::protocol::{self, Message};
 use libfuzzer_sys::fuzz_target;
 

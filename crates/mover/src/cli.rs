@@ -5,7 +5,6 @@ use crate::by_key::KeyFiles;
 use crate::control::Control;
 use crate::limits::size;
 use crate::listen::{self, Bounds, ListenArguments};
-use crate::names::shown;
 use crate::protocol::{Agreed, Carrier, Part, Receives, Sends};
 use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
@@ -15,6 +14,7 @@ use crate::way::Way;
 use crate::{receive, send};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,6 +24,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// What `fatpath send --help` ends with.
 pub const SEND_HELP: &str = "\
@@ -61,13 +62,16 @@ what --json prints, go to standard error.
 
 With --listen it waits for others that send to fatpath://HOST:PORT/, until
 SIGTERM, and lets those in whose keys `fatpath keys trust caller` has added.
-Nothing leaves the folder of --into. With --json it prints a line for each event.
+Nothing is written or read outside the folder of --into, and fetched by those
+alone that --give-to names. With --json it prints a line for each event.
 
 Examples:
   fatpath recv dtn2:/data/results.tar .
   fatpath recv -r dtn2:/data/run-7 dtn2:/data/run-8 /scratch
   fatpath recv dtn2:/data/run-7.tar - | tar x
+  fatpath recv -r fatpath://dtn2:4747/run-7 /scratch
   fatpath recv --listen 4747 --into /data/incoming
+  fatpath recv --listen 4747 --into /data/shared --give-to dtn1
   fatpath recv --listen 192.0.2.1:4747 --into /data/incoming --user dtn
 
 Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
@@ -231,7 +235,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
     let receives = both.receives(target.path.clone().into_bytes(), vec![]);
     let session = both.call(&target.without_path(), Part::Receive(receives))?;
-    let given = Given::Paths(&sends);
+    let given = Given::Paths(&sends, Arc::new(Tree::Everywhere));
     both.finish(Ends::Files, |report, progress| {
         send::run(session, &given, report, progress)
     })
@@ -270,6 +274,7 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
                 address: both.address,
                 ports: both.ports,
                 window_bytes: both.window,
+                gives: listening.below_gives,
             };
             return listen::called::run(&bounds);
         }
@@ -325,10 +330,6 @@ fn named(places: &[OsString]) -> Result<(Vec<Place>, Vec<Vec<u8>>)> {
     let texts = places.iter().map(|place| place.to_str().map(str::to_owned));
     let texts: Option<Vec<_>> = texts.collect();
     let places = on_one_host(&texts.context("names on another host have to be UTF-8")?)?;
-    ensure!(
-        places.iter().all(|place| place.port.is_none()),
-        "a listener takes files, and gives none: fetch them by ssh, as HOST:FILE"
-    );
     let names = places.iter().map(last_name).collect::<Result<Vec<_>>>()?;
     refuse_twins(names.iter().cloned())?;
     Ok((places, names))
@@ -491,7 +492,8 @@ fn be_called() -> Result<ExitCode> {
     let mut progress = Progress::new(false, true);
     match part {
         Part::Send(sends) => {
-            send::run(session, &Given::Paths(&sends), &mut report, &mut progress)?;
+            let given = Given::Paths(&sends, Arc::new(Tree::Everywhere));
+            send::run(session, &given, &mut report, &mut progress)?;
         }
         Part::Receive(receives) => receive::run(session, receives, &mut report, &mut progress)?,
     }

@@ -26,13 +26,10 @@ mod by_key;
 mod carrier;
 pub mod cli;
 mod control;
-mod identity;
 mod journal;
 mod limits;
 mod listen;
-mod names;
 pub mod protocol;
-mod ranges;
 mod receive;
 mod remote;
 mod report;
@@ -45,6 +42,4 @@ pub use cli::{RecvArguments, SendArguments};
 /// What reads bytes of others, for the fuzz target `control`.
 pub mod fuzzed {
     pub use crate::journal::{Header, Recovered, recover};
-    pub use crate::names::{BadName, checked};
-    pub use crate::ranges::Ranges;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
 
-use crate::names::shown;
 use crate::protocol::{Carrier, Figures, Outcome, Problem};
 use crate::way::Way;
+use fatpath_tree::shown;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -49,6 +49,8 @@ pub struct Report {
     pub marked_pkts: u64,
     /// Nothing was written: it is what would be.
     pub is_dry: bool,
+    /// This end has given the files, and the other one stored them.
+    pub is_given: bool,
     /// Why entries failed, the first 10000.
     pub failures: Vec<Failure>,
     /// Why the session ended before its time; nothing if it did not.
@@ -94,6 +96,7 @@ impl Report {
             retransmits: 0,
             marked_pkts: 0,
             is_dry,
+            is_given: false,
             failures: vec![],
             errors: vec![],
             begun: Instant::now(),

@@ -2,8 +2,8 @@
 //! A file that is arriving: its bytes are written where they belong as they come, and noted in its journal.
 
 use crate::journal::Journal;
-use crate::ranges::Ranges;
 use fatpath_transport::frame::Write;
+use fatpath_tree::Ranges;
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, unlinkat};
 use std::collections::HashMap;
 use std::fs::File;

@@ -3,7 +3,7 @@
 //! a time. Nothing else waits for it: a disk may stand still for long.
 
 use super::part::{Part, times};
-use crate::names::shown;
+use fatpath_tree::shown;
 use rustix::fs::{Mode, fchmod, fdatasync, fsync, futimens, renameat};
 use rustix::io::Errno;
 use std::collections::HashMap;

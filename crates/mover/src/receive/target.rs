@@ -4,9 +4,9 @@
 use super::folders::{Folder, Folders};
 use super::part::{ENDLESS, Part, PartSpec};
 use crate::journal::{Header, Journal};
-use crate::names::{OURS, checked, shown};
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
+use fatpath_tree::{OURS, checked, shown};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat, mkdirat,
     openat, openat2, renameat, statat, symlinkat, unlinkat,

@@ -3,9 +3,9 @@
 //! as much as is on its way, which the window bounds, and what was read ahead.
 
 use super::walk::Walked;
-use crate::identity::Identity;
 use crate::protocol::{Entry, Kind};
 use fatpath_transport::{Extent, Run};
+use fatpath_tree::Identity;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};

@@ -13,8 +13,10 @@ use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_transport::Extent;
+use fatpath_tree::Tree;
 use source::{Files, Found};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 use walk::Walked;
@@ -34,8 +36,8 @@ const MOST_ENTRIES: usize = MOST_ITEMS / 2;
 
 /// What is to be sent.
 pub enum Given<'a> {
-    /// Files and folders.
-    Paths(&'a Sends),
+    /// Files and folders of a tree.
+    Paths(&'a Sends, Arc<Tree>),
     /// Standard input, to be a file of this name.
     Input(Vec<u8>),
 }
@@ -53,19 +55,20 @@ pub fn run(
     let most_open = open_files();
     // While one flow of several stands, what the others bring is kept, too.
     let most_kept = session.window_bytes() + AHEAD_BYTES;
-    let (walked, input) = match given {
-        Given::Paths(sends) => (walk::start(sends)?, None),
+    let (walked, tree, input) = match given {
+        Given::Paths(sends, tree) => (walk::start(sends, tree.clone())?, tree.clone(), None),
         Given::Input(name) => {
             let (walked, input) = input::named(name, most_kept).context("standard input")?;
-            (walked, Some(input))
+            (walked, Arc::new(Tree::Everywhere), Some(input))
         }
     };
     report.note_way(session.way());
+    report.is_given = true;
     let (mut control, end) = session.into_sender()?;
     if input.is_some() {
         control.nothing_is_kept();
     }
-    let mut files = Files::new(report.flows);
+    let mut files = Files::new(tree, report.flows);
     files.input = input;
     let mut sending = Sending {
         control,

@@ -6,16 +6,16 @@
 //! or it fails.
 
 use super::input::{Ended, Input};
-use crate::identity::Identity;
 use crate::protocol::Checksum;
 use fatpath_driver::Source;
 use fatpath_transport::Run;
-use rustix::fs::{Mode, OFlags, open};
+use fatpath_tree::{Identity, Tree};
+use rustix::fs::OFlags;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -49,6 +49,7 @@ struct Chunk {
 
 /// The files that are being sent.
 pub struct Files {
+    tree: Arc<Tree>,
     files: HashMap<u32, SourceFile>,
     /// What was read last, the newest first: a flow that is behind others finds there what they passed over.
     chunks: VecDeque<Chunk>,
@@ -66,8 +67,8 @@ struct ToHash {
 }
 
 impl Files {
-    /// To be read by so many flows.
-    pub fn new(flows: usize) -> Files {
+    /// Of `tree`, to be read by so many flows.
+    pub fn new(tree: Arc<Tree>, flows: usize) -> Files {
         let chunks = if flows > 1 { CHUNKS_OF_FLOW * flows } else { 1 };
         let (hashing, to_hash) = mpsc::channel::<ToHash>();
         let (done, hashed) = mpsc::channel();
@@ -85,6 +86,7 @@ impl Files {
             }
         });
         Files {
+            tree,
             files: HashMap::new(),
             chunks: (0..chunks).map(|_| Chunk::default()).collect(),
             checksums: vec![],
@@ -97,7 +99,7 @@ impl Files {
     /// A file is wanted, all of it or a part. Where it cannot be read, its checksum tells why.
     pub fn open(&mut self, object: u32, found: &Found) {
         let (identity, is_whole) = (found.identity, found.is_wanted_whole);
-        let opened = open_same(&found.path, &identity).and_then(|file| {
+        let opened = self.open_same(found).and_then(|file| {
             let file = Arc::new(file);
             if !is_whole {
                 let to_hash = ToHash {
@@ -130,6 +132,17 @@ impl Files {
             has_failed: false,
         };
         self.files.insert(object, file);
+    }
+
+    /// Opens what was found, and nothing that has taken its place.
+    fn open_same(&self, found: &Found) -> io::Result<File> {
+        // What was a file may be a pipe by now, which an opening would wait for.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.tree.open(&found.path, flags)?;
+        match Identity::of(&file.metadata()?) == found.identity {
+            true => Ok(file),
+            false => Err(io::Error::other(CHANGED)),
+        }
     }
 
     /// Files that are open.
@@ -260,17 +273,6 @@ impl SourceFile {
             true => Ok(()),
             false => Err(io::Error::other(CHANGED)),
         }
-    }
-}
-
-/// Opens what was found, and nothing that has taken its place.
-fn open_same(path: &Path, identity: &Identity) -> io::Result<File> {
-    // What was a file may be a pipe by now, which an opening would wait for.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(open(path, flags, Mode::empty())?);
-    match Identity::of(&file.metadata()?) == *identity {
-        true => Ok(file),
-        false => Err(io::Error::other(CHANGED)),
     }
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds what there is to send, folders before what is in them, in a thread of its own that waits when it is far ahead.
 
-use crate::identity::Identity;
 use crate::protocol::{Entry, Kind, Problem, Sends};
 use anyhow::{Context, Result};
+use fatpath_tree::{Identity, OURS, Tree};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// How far it goes ahead, entries.
@@ -30,13 +30,14 @@ pub enum Walked {
     Problem(Problem),
 }
 
-/// Begins to walk.
+/// Begins to walk through what is named of `tree`.
 ///
 /// # Errors
 /// A pattern is none.
-pub fn start(sends: &Sends) -> Result<mpsc::Receiver<Walked>> {
+pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
     let (found, walked) = mpsc::sync_channel(AHEAD);
     let walk = Walk {
+        tree,
         is_recursive: sends.is_recursive,
         exclude: patterns(&sends.exclude)?,
         include: patterns(&sends.include)?,
@@ -86,6 +87,7 @@ pub fn own_name(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 struct Walk {
+    tree: Arc<Tree>,
     is_recursive: bool,
     exclude: GlobSet,
     include: GlobSet,
@@ -110,7 +112,7 @@ impl Walk {
                 "has no name of its own: name what is in it",
             );
         }
-        match fs::metadata(path) {
+        match self.tree.metadata_of_named(path) {
             Ok(metadata) if metadata.is_dir() && !self.is_recursive => {
                 self.problem(&name, "is a folder: give -r")
             }
@@ -124,7 +126,7 @@ impl Walk {
         if self.exclude.is_match(as_path) && !self.include.is_match(as_path) {
             return Ok(());
         }
-        let kind = match kind(path, metadata) {
+        let kind = match self.kind(path, metadata) {
             Ok(Some(kind)) => kind,
             Ok(None) => return self.problem(&name, "is no file, folder or symbolic link"),
             Err(error) => return self.problem(&name, &error.to_string()),
@@ -149,20 +151,36 @@ impl Walk {
     }
 
     fn folder(&self, path: &Path, name: &[u8]) -> Sent {
-        let names = match names(path) {
+        let names = match self.tree.names(path) {
             Ok(names) => names,
             Err(error) => return self.problem(name, &error.to_string()),
         };
         for below in names {
+            // Others put their files there meanwhile.
+            if matches!(*self.tree, Tree::Below(_)) && below.as_bytes().starts_with(OURS) {
+                continue;
+            }
             let path = path.join(&below);
             let name = [name, b"/", below.as_bytes()].concat();
-            // Read by the name, so that a link is one.
-            match fs::symlink_metadata(&path) {
+            match self.tree.metadata(&path) {
                 Ok(metadata) => self.visit(&path, name, &metadata)?,
                 Err(error) => self.problem(&name, &error.to_string())?,
             }
         }
         Ok(())
+    }
+
+    fn kind(&self, path: &Path, metadata: &Metadata) -> io::Result<Option<Kind>> {
+        Ok(match metadata.file_type() {
+            kind if kind.is_file() => Some(Kind::File {
+                size: metadata.size(),
+            }),
+            kind if kind.is_dir() => Some(Kind::Folder),
+            kind if kind.is_symlink() => Some(Kind::Link {
+                target: self.tree.link(path)?,
+            }),
+            _ => None,
+        })
     }
 
     fn say(&self, walked: Walked) -> Sent {
@@ -175,26 +193,6 @@ impl Walk {
             why: why.to_owned(),
         }))
     }
-}
-
-fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
-    let mut names = names.collect::<io::Result<Vec<_>>>()?;
-    names.sort_unstable();
-    Ok(names)
-}
-
-fn kind(path: &Path, metadata: &Metadata) -> io::Result<Option<Kind>> {
-    Ok(match metadata.file_type() {
-        kind if kind.is_file() => Some(Kind::File {
-            size: metadata.size(),
-        }),
-        kind if kind.is_dir() => Some(Kind::Folder),
-        kind if kind.is_symlink() => Some(Kind::Link {
-            target: fs::read_link(path)?.into_os_string().into_vec(),
-        }),
-        _ => None,
-    })
 }
 
 #[cfg(test)]
@@ -218,7 +216,7 @@ mod tests {
                 exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
                 include: include.iter().map(|text| (*text).to_owned()).collect(),
             };
-            let entries = start(&sends)
+            let entries = start(&sends, Arc::new(Tree::Everywhere))
                 .unwrap()
                 .into_iter()
                 .map(|walked| match walked {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files as `fatpath send` and `fatpath recv` see them: which names may come from another host, what is read below a folder
+//! that nothing may leave, what shows that a file is still the same, and which of its bytes are there.
+//!
+//! It knows no protocol and moves nothing. Start reading at [`Tree`].
+
+mod identity;
+mod names;
+mod ranges;
+mod tree;
+
+pub use identity::Identity;
+pub use names::{BadName, OURS, checked, shown};
+pub use ranges::Ranges;
+pub use tree::Tree;
