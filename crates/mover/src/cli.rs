@@ -122,6 +122,12 @@ pub struct BothArguments {
     /// Keep modes and access times; modification times are kept in any case
     #[arg(short, long)]
     pub preserve: bool,
+    /// Keep hard links: names of one file, of what is sent, stay names of one file
+    #[arg(short = 'H', long)]
+    pub hard_links: bool,
+    /// Keep holes of files: they are not sent, and take no room there
+    #[arg(short = 'S', long)]
+    pub sparse: bool,
     /// Leave out what this pattern fits: the end of a path, or with / at the front all of it; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
@@ -373,6 +379,8 @@ impl BothArguments {
             is_recursive: self.recursive,
             exclude: self.exclude.clone(),
             include: self.include.clone(),
+            hard_links: self.hard_links,
+            sparse: self.sparse,
         }
     }
 
@@ -425,8 +433,8 @@ impl BothArguments {
 
     fn refuse_with_streams(&self) -> Result<()> {
         ensure!(
-            !(self.recursive || self.preserve || self.dry_run),
-            "- is one stream without a mode: leave out --recursive, --preserve and --dry-run"
+            !(self.recursive || self.preserve || self.dry_run || self.hard_links || self.sparse),
+            "- is one stream without a mode: leave out --recursive, --preserve, --hard-links, --sparse and --dry-run"
         );
         ensure!(
             self.exclude.is_empty() && self.include.is_empty(),

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! caller  Hello ─►  ◄─ Ready  called     (the path is tried)     Start ─►
-//! sender  Entries, Problems, Ended, Checksums, Figures, Finished ─►  receiver
+//! sender  Entries, Problems, Holes, Ended, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers, Problems  receiver
 //! sender  ◄─ Problems, Finished  receiver     (its answer to Finished)
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -59,6 +59,8 @@ pub enum Message {
         /// Its bytes.
         size: u64,
     },
+    /// Stretches of files that read as zeros, and are not sent.
+    Holes(Vec<Hole>),
 }
 
 /// What the data go by.
@@ -174,6 +176,10 @@ pub struct Sends {
     pub exclude: Vec<String>,
     /// Patterns of what is not, though it matches one of those.
     pub include: Vec<String>,
+    /// Names of one file are told of as such.
+    pub hard_links: bool,
+    /// Holes of files are told of, and not sent.
+    pub sparse: bool,
 }
 
 /// What a receiver does.
@@ -232,6 +238,8 @@ pub enum Kind {
     File {
         /// Bytes.
         size: u64,
+        /// It has several names, and others may follow.
+        is_linked: bool,
     },
     /// A folder.
     Folder,
@@ -242,6 +250,11 @@ pub enum Kind {
     },
     /// A file of which nobody knows the size before its end.
     Stream,
+    /// Another name of a file that was named before.
+    HardLink {
+        /// Its path.
+        of: Vec<u8>,
+    },
 }
 
 /// What cannot be moved.
@@ -251,6 +264,17 @@ pub struct Problem {
     pub path: Vec<u8>,
     /// Why.
     pub why: String,
+}
+
+/// A stretch that reads as zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    /// Of which file.
+    pub object: u32,
+    /// Its first byte.
+    pub from: u64,
+    /// One past its last.
+    pub until: u64,
 }
 
 /// What was read of a file.
@@ -386,9 +410,10 @@ mod tests {
 
     fn entry() -> impl Strategy<Value = Entry> {
         let kind = prop_oneof![
-            any::<u64>().prop_map(|size| Kind::File { size }),
+            any::<(u64, bool)>().prop_map(|(size, is_linked)| Kind::File { size, is_linked }),
             Just(Kind::Folder),
             any::<Vec<u8>>().prop_map(|target| Kind::Link { target }),
+            any::<Vec<u8>>().prop_map(|of| Kind::HardLink { of }),
         ];
         (
             any::<u32>(),
@@ -407,10 +432,23 @@ mod tests {
             })
     }
 
+    fn hole() -> impl Strategy<Value = Hole> {
+        let numbers = any::<(u32, u64, u64)>();
+        numbers.prop_map(|(object, from, until)| Hole {
+            object,
+            from,
+            until,
+        })
+    }
+
     proptest! {
         #[test]
-        fn messages_are_read_as_they_were_written(entries in prop::collection::vec(entry(), 0..20), cut in any::<prop::sample::Index>()) {
-            let messages = [Message::Entries(entries), Message::Finished];
+        fn messages_are_read_as_they_were_written(
+            entries in prop::collection::vec(entry(), 0..20),
+            holes in prop::collection::vec(hole(), 0..20),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let messages = [Message::Entries(entries), Message::Holes(holes), Message::Finished];
             let mut bytes = Vec::new();
             messages.iter().for_each(|message| write(&mut bytes, message).unwrap());
             let mut channel = &bytes[..];

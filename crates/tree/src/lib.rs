@@ -4,7 +4,9 @@
 //!
 //! It knows no protocol and moves nothing. Start reading at [`Tree`].
 
+pub mod holes;
 mod identity;
+pub mod links;
 mod names;
 mod ranges;
 mod tree;

@@ -27,6 +27,7 @@ pub fn is_bounded(message: &Message) -> bool {
             let texts = texts.map(|problem| problem.path.len().max(problem.why.len()));
             problems.len() <= MOST_ITEMS && longest(texts) <= MOST_TEXT_BYTES
         }
+        Message::Holes(holes) => holes.len() <= MOST_ITEMS,
         Message::Checksums(checksums) => {
             let texts = checksums.iter();
             let texts = texts.filter_map(|checksum| checksum.blake3.as_ref().err());
@@ -66,7 +67,7 @@ impl Part {
 impl Entry {
     fn text_bytes(&self) -> usize {
         let target = match &self.kind {
-            Kind::Link { target } => target.len(),
+            Kind::Link { target } | Kind::HardLink { of: target } => target.len(),
             _ => 0,
         };
         self.path.len().max(target)

@@ -157,7 +157,7 @@ impl Receiving {
             Message::Entries(entries) => {
                 for entry in entries {
                     let size = match entry.kind {
-                        Kind::File { size } => size,
+                        Kind::File { size, .. } => size,
                         _ => 0,
                     };
                     let before = self.named.insert(entry.object, (entry.path.clone(), size));
@@ -173,6 +173,12 @@ impl Receiving {
             Message::Problems(problems) => problems
                 .iter()
                 .for_each(|problem| report.note_problem(problem)),
+            Message::Holes(holes) => {
+                for hole in holes {
+                    let bytes = self.parts.hole(&hole);
+                    self.there_bytes = self.there_bytes.saturating_add(bytes);
+                }
+            }
             Message::Ended { object, size } => {
                 if let Some((_, named)) = self.named.get_mut(&object) {
                     *named = size;
@@ -244,6 +250,7 @@ impl Receiving {
             };
             match self.target.prepare(&entry) {
                 Prepared::Done(outcome) => self.answer(entry.object, outcome, report),
+                Prepared::Waits => {}
                 Prepared::Part(part, wanted) => {
                     self.there_bytes = self.there_bytes.saturating_add(part.bytes());
                     self.open += 1;
@@ -261,9 +268,12 @@ impl Receiving {
     fn ended(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
         self.open -= 1;
         if let Some((path, _)) = self.named.get(&object) {
-            self.target.ended(path);
+            let others = self.target.ended(path, outcome == Outcome::Stored);
+            self.answer(object, outcome, report);
+            for (object, outcome) in others {
+                self.answer(object, outcome, report);
+            }
         }
-        self.answer(object, outcome, report);
     }
 
     fn answer(&mut self, object: u32, outcome: Outcome, report: &mut Report) {

@@ -6,6 +6,7 @@ use super::part::{ENDLESS, Part, PartSpec};
 use crate::journal::{Header, Journal};
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
+use fatpath_tree::links::{Inode, Links, inode, link};
 use fatpath_tree::{OURS, checked, shown};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat, mkdirat,
@@ -28,6 +29,7 @@ const JOURNAL_FROM_BYTES: u64 = 4 << 20;
 const MOST_WAITING: usize = 8192;
 /// Folders that stay open.
 const MOST_FOLDERS: usize = 128;
+const NO_SUCH_FILE: &str = "it is another name of a file that this transfer did not bring";
 /// Stretches that are asked for of a file, at most.
 const MOST_RANGES: usize = 10_000;
 
@@ -41,6 +43,8 @@ pub struct Target {
     folders: HashMap<Vec<u8>, Arc<OwnedFd>>,
     /// Those whose mode and times are to be set when all is in them.
     waiting: Folders,
+    /// Files that may get more names, and these.
+    links: Links<Entry>,
     /// What failed of that, and is to be told.
     problems: Vec<Problem>,
 }
@@ -51,6 +55,8 @@ pub enum Prepared {
     Done(Outcome),
     /// These are to be written.
     Part(Box<Part>, Vec<(u64, u64)>),
+    /// Nothing until the file has arrived that it is another name of.
+    Waits,
 }
 
 impl Target {
@@ -80,6 +86,7 @@ impl Target {
             umask: umask(),
             folders: HashMap::new(),
             waiting: Folders::default(),
+            links: Links::default(),
             problems: vec![],
         })
     }
@@ -96,14 +103,30 @@ impl Target {
         let prepared = self
             .try_prepare(entry)
             .unwrap_or_else(|why| Prepared::Done(Outcome::Failed(why)));
-        if matches!(prepared, Prepared::Part(..)) {
+        if matches!(prepared, Prepared::Part(..) | Prepared::Waits) {
             self.waiting.awaits(&entry.path);
         }
         prepared
     }
 
-    /// A part that was prepared is a file now, or is given up.
-    pub fn ended(&mut self, path: &[u8]) {
+    /// A part that was prepared is a file now, or is given up; gives what became of its other names.
+    pub fn ended(&mut self, path: &[u8], is_there: bool) -> Vec<(u32, Outcome)> {
+        let names = self.links.ended(path, is_there);
+        let names = names.into_iter().map(|entry| {
+            let prepared = self.try_prepare(&entry);
+            self.arrived(&entry.path);
+            match prepared {
+                Ok(Prepared::Done(outcome)) => (entry.object, outcome),
+                Ok(_) => (entry.object, Outcome::Failed(NO_SUCH_FILE.to_owned())),
+                Err(why) => (entry.object, Outcome::Failed(why)),
+            }
+        });
+        let outcomes = names.collect();
+        self.arrived(path);
+        outcomes
+    }
+
+    fn arrived(&mut self, path: &[u8]) {
         let complete = self.waiting.ended(path);
         self.dress(complete);
     }
@@ -126,7 +149,11 @@ impl Target {
             return Err("the other end offers what was not asked for".to_owned());
         }
         let (name, above) = names.split_last().ok_or("an empty path")?;
-        let is_plain = above.is_empty() && matches!(entry.kind, Kind::File { .. } | Kind::Stream);
+        let is_file = matches!(
+            entry.kind,
+            Kind::File { .. } | Kind::Stream | Kind::HardLink { .. }
+        );
+        let is_plain = above.is_empty() && is_file;
         if !self.receives.is_recursive && !is_plain {
             return Err("it is no file, and --recursive was not given".to_owned());
         }
@@ -158,20 +185,68 @@ impl Target {
                 }
                 Ok(Prepared::Done(self.stored()))
             }
-            Kind::File { size } => {
-                if !self.receives.ignores_times && is_same(there.as_ref(), entry, *size) {
+            Kind::File { size, is_linked } => {
+                let same = there.filter(|there| is_same(Some(there), entry, *size));
+                if let Some(same) = same.filter(|_| !self.receives.ignores_times) {
+                    if *is_linked {
+                        self.links.is_there(&entry.path, inode(&same));
+                    }
                     return Ok(Prepared::Done(Outcome::Skipped));
                 }
                 if self.receives.is_dry {
                     return Ok(Prepared::Done(Outcome::WouldStore));
                 }
-                self.open_part(entry, &folder, name, *size)
-                    .map_err(|error| error.to_string())
+                let prepared = self
+                    .open_part(entry, &folder, name, *size)
+                    .map_err(|error| error.to_string())?;
+                if let (Prepared::Part(part, _), true) = (&prepared, *is_linked) {
+                    let stat = fstat(&*part.spec.file).map_err(text)?;
+                    self.links.begin(&entry.path, inode(&stat));
+                }
+                Ok(prepared)
             }
+            Kind::HardLink { of } => self.another_name(entry, of, &folder, name, there.as_ref()),
             Kind::Stream if self.receives.is_dry => Ok(Prepared::Done(Outcome::WouldStore)),
             Kind::Stream => self
                 .open_part(entry, &folder, name, ENDLESS)
                 .map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Of a file of this transfer, and of nothing else that may be there.
+    fn another_name(
+        &mut self,
+        entry: &Entry,
+        of: &[u8],
+        folder: &OwnedFd,
+        name: &[u8],
+        there: Option<&Stat>,
+    ) -> Result<Prepared, String> {
+        if self.receives.is_dry {
+            return Ok(Prepared::Done(Outcome::WouldStore));
+        }
+        if self.links.wait(of, entry.clone()).is_none() {
+            return Ok(Prepared::Waits);
+        }
+        let is_it = |file: &Inode| there.is_some_and(|there| inode(there) == *file);
+        match self.links.get(of) {
+            None => Err(NO_SUCH_FILE.to_owned()),
+            Some(file) if is_it(&file) => Ok(Prepared::Done(Outcome::Skipped)),
+            Some(file) => {
+                let names = checked(of).map_err(|why| why.to_string())?;
+                let (first, above) = names.split_last().ok_or("an empty path")?;
+                let linked = self.folder(above).map_err(io::Error::from);
+                let linked = linked.and_then(|above| {
+                    link(
+                        (&above, first),
+                        file,
+                        (folder, name),
+                        &temporary(name, b".link"),
+                    )
+                });
+                linked.map_err(|error| error.to_string())?;
+                Ok(Prepared::Done(Outcome::Stored))
+            }
         }
     }
 
@@ -404,14 +479,15 @@ fn is_same(there: Option<&Stat>, entry: &Entry, size: u64) -> bool {
             .is_some_and(|there| there.st_size as u64 == size && modified(there) == entry.modified)
 }
 
+/// What is to have this name is called so before.
+fn temporary(name: &[u8], end: &[u8]) -> Vec<u8> {
+    let stem = hex(&blake3::hash(name).as_bytes()[..12]);
+    [OURS, stem.as_bytes(), end].concat()
+}
+
 /// A link appears whole, in the place of what was there.
 fn make_link(folder: &OwnedFd, name: &[u8], target: &[u8]) -> rustix::io::Result<()> {
-    let new = [
-        OURS,
-        hex(&blake3::hash(name).as_bytes()[..12]).as_bytes(),
-        b".link",
-    ]
-    .concat();
+    let new = temporary(name, b".link");
     match unlinkat(folder, &new[..], AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(error),
@@ -473,7 +549,10 @@ mod tests {
             target: b".".to_vec(),
         };
         assert!(!is_refused(&mut target, "results.tar", link));
-        let file = Kind::File { size: 1 };
+        let file = Kind::File {
+            size: 1,
+            is_linked: false,
+        };
         assert!(is_refused(&mut target, "results.tar/.bashrc", file));
         assert!(!folder.path().join(".bashrc").exists());
     }
@@ -488,8 +567,20 @@ mod tests {
         for (path, kind) in [
             ("results.tar", link),
             ("results.tar", Kind::Folder),
-            ("results.tar/x", Kind::File { size: 1 }),
-            ("other", Kind::File { size: 1 }),
+            (
+                "results.tar/x",
+                Kind::File {
+                    size: 1,
+                    is_linked: false,
+                },
+            ),
+            (
+                "other",
+                Kind::File {
+                    size: 1,
+                    is_linked: false,
+                },
+            ),
         ] {
             assert!(
                 is_refused(&mut target, path, kind.clone()),
@@ -497,15 +588,34 @@ mod tests {
             );
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        let file = Kind::File { size: 1 };
+        let file = Kind::File {
+            size: 1,
+            is_linked: false,
+        };
         assert!(!is_refused(&mut target, "results.tar", file));
+    }
+
+    /// What lies in the folder is no file of the transfer, whatever its name: it gets no other name.
+    #[test]
+    fn only_a_file_of_the_transfer_gets_another_name() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("there"), "x").unwrap();
+        let mut target = target(folder.path(), true);
+        for of in ["there", "../there", "", "results.tar", "/etc/passwd"] {
+            let name = Kind::HardLink { of: of.into() };
+            assert!(is_refused(&mut target, "results.tar", name), "{of}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     fn part(target: &mut Target) -> Prepared {
         let entry = Entry {
             object: 1,
             path: b"results.tar".to_vec(),
-            kind: Kind::File { size: 1 },
+            kind: Kind::File {
+                size: 1,
+                is_linked: false,
+            },
             mode: 0o644,
             modified: (0, 0),
             accessed: (0, 0),

@@ -8,7 +8,9 @@ mod walk;
 use crate::carrier::SendEnd;
 use crate::control::Control;
 use crate::limits::{MOST_UNANSWERED, open_files};
-use crate::protocol::{Answer, Entry, Figures, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends};
+use crate::protocol::{
+    Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
+};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
@@ -70,6 +72,7 @@ pub fn run(
     }
     let mut files = Files::new(tree, report.flows);
     files.input = input;
+    files.tells_holes = matches!(given, Given::Paths(sends, _) if sends.sparse);
     let mut sending = Sending {
         control,
         end,
@@ -79,6 +82,7 @@ pub fn run(
         files,
         most_open,
         queue: VecDeque::new(),
+        holes: vec![],
         told: Instant::now(),
         named_bytes: 0,
         settled_bytes: 0,
@@ -113,6 +117,8 @@ struct Sending {
     most_open: usize,
     /// What is wanted and not yet given to the transport.
     queue: VecDeque<Extent>,
+    /// What is wanted and need not be sent, to be told.
+    holes: Vec<Hole>,
     told: Instant,
     /// Bytes of all files that were named, and of those that have a final answer.
     named_bytes: u64,
@@ -179,7 +185,7 @@ impl Sending {
                         .checked_add(1)
                         .context("there are more than 2^32 entries")?;
                     let size = match entry.kind {
-                        Kind::File { size } => size,
+                        Kind::File { size, .. } => size,
                         _ => 0,
                     };
                     self.named_bytes += size;
@@ -270,22 +276,46 @@ impl Sending {
     fn top_up(&mut self, report: &mut Report) {
         while self.end.unsent_bytes() < AHEAD_BYTES
             && self.files.count() < self.most_open
-            && let Some(mut extent) = self.queue.pop_front()
+            && self.holes.len() < MOST_ITEMS
+            && let Some(extent) = self.queue.pop_front()
         {
-            if !self.is_readable(extent.object) {
-                continue;
+            if self.is_readable(extent.object)
+                && let Some(data) = self.first_data(extent)
+            {
+                report.moved_bytes += data.bytes;
+                self.end.send(data);
             }
-            if extent.bytes > AHEAD_BYTES {
-                self.queue.push_front(Extent {
-                    offset: extent.offset + AHEAD_BYTES,
-                    bytes: extent.bytes - AHEAD_BYTES,
-                    ..extent
-                });
-                extent.bytes = AHEAD_BYTES;
-            }
-            report.moved_bytes += extent.bytes;
-            self.end.send(extent);
         }
+        if !self.holes.is_empty() && self.control.has_room() {
+            let holes = std::mem::take(&mut self.holes);
+            self.control.say(Message::Holes(holes));
+        }
+    }
+
+    /// What is to be sent of it next: the hole before that is noted, and what follows waits.
+    fn first_data(&mut self, extent: Extent) -> Option<Extent> {
+        let Extent { object, offset, .. } = extent;
+        let end = offset + extent.bytes;
+        let (from, until) = self.files.data(object, offset, end);
+        let until = until.min(from + AHEAD_BYTES);
+        if offset < from {
+            self.settled_bytes += from - offset;
+            let (from, until) = (offset, from);
+            self.holes.push(Hole {
+                object,
+                from,
+                until,
+            });
+        }
+        let part = |from, until| Extent {
+            object,
+            offset: from,
+            bytes: until - from,
+        };
+        if until < end {
+            self.queue.push_front(part(until, end));
+        }
+        (from < until).then(|| part(from, until))
     }
 
     /// Gives the transport what has come, and says when that was all.

@@ -9,7 +9,7 @@ use super::input::{Ended, Input};
 use crate::protocol::Checksum;
 use fatpath_driver::Source;
 use fatpath_transport::Run;
-use fatpath_tree::{Identity, Tree};
+use fatpath_tree::{Identity, Tree, holes};
 use rustix::fs::OFlags;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -32,6 +32,7 @@ struct SourceFile {
     file: Arc<File>,
     identity: Identity,
     size: u64,
+    has_holes: bool,
     /// What is read is hashed; `None`: the thread does it.
     hasher: Option<blake3::Hasher>,
     /// All before this was read for sending.
@@ -54,6 +55,8 @@ pub struct Files {
     /// What was read last, the newest first: a flow that is behind others finds there what they passed over.
     chunks: VecDeque<Chunk>,
     checksums: Vec<Checksum>,
+    /// Holes are not sent.
+    pub tells_holes: bool,
     /// What is no file, and is sent by itself.
     pub input: Option<Input>,
     hashing: mpsc::Sender<ToHash>,
@@ -90,6 +93,7 @@ impl Files {
             files: HashMap::new(),
             chunks: (0..chunks).map(|_| Chunk::default()).collect(),
             checksums: vec![],
+            tells_holes: false,
             input: None,
             hashing,
             hashed,
@@ -98,9 +102,12 @@ impl Files {
 
     /// A file is wanted, all of it or a part. Where it cannot be read, its checksum tells why.
     pub fn open(&mut self, object: u32, found: &Found) {
-        let (identity, is_whole) = (found.identity, found.is_wanted_whole);
+        let identity = found.identity;
         let opened = self.open_same(found).and_then(|file| {
             let file = Arc::new(file);
+            let has_holes = self.tells_holes && holes::may_have(&file.metadata()?);
+            // What is not read for sending is hashed by the thread.
+            let is_whole = found.is_wanted_whole && !has_holes;
             if !is_whole {
                 let to_hash = ToHash {
                     object,
@@ -109,10 +116,10 @@ impl Files {
                 };
                 self.hashing.send(to_hash).map_err(io::Error::other)?;
             }
-            Ok(file)
+            Ok((file, has_holes, is_whole))
         });
-        let file = match opened {
-            Ok(file) => file,
+        let (file, has_holes, is_whole) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 let blake3 = Err(error.to_string());
                 self.checksums.push(Checksum { object, blake3 });
@@ -127,6 +134,7 @@ impl Files {
             file,
             identity,
             size: found.size,
+            has_holes,
             hasher: is_whole.then(blake3::Hasher::new),
             read_until: 0,
             has_failed: false,
@@ -148,6 +156,20 @@ impl Files {
     /// Files that are open.
     pub fn count(&self) -> usize {
         self.files.len()
+    }
+
+    /// The first stretch of it, from `from` to before `until`, that is to be sent; an empty one at the end: none is.
+    pub fn data(&mut self, object: u32, from: u64, until: u64) -> (u64, u64) {
+        let file = self.files.get(&object).filter(|file| file.has_holes);
+        let data = file.map(|file| holes::data(&file.file, from, until));
+        match data {
+            None => (from, until),
+            Some(Ok(data)) => data.unwrap_or((until, until)),
+            Some(Err(error)) => {
+                self.fail(object, error.to_string());
+                (until, until)
+            }
+        }
     }
 
     /// Nothing more is wanted of it.

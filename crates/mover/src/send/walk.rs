@@ -3,8 +3,10 @@
 
 use crate::protocol::{Entry, Kind, Problem, Sends};
 use anyhow::{Context, Result};
+use fatpath_tree::links::Found;
 use fatpath_tree::{Identity, OURS, Tree};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
@@ -41,6 +43,7 @@ pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
         is_recursive: sends.is_recursive,
         exclude: patterns(&sends.exclude)?,
         include: patterns(&sends.include)?,
+        linked: sends.hard_links.then(RefCell::default),
         found,
     };
     let paths: Vec<_> = sends
@@ -91,6 +94,8 @@ struct Walk {
     is_recursive: bool,
     exclude: GlobSet,
     include: GlobSet,
+    /// Files with several names; `None`: each name is a file of its own.
+    linked: Option<RefCell<Found>>,
     found: mpsc::SyncSender<Walked>,
 }
 
@@ -126,7 +131,7 @@ impl Walk {
         if self.exclude.is_match(as_path) && !self.include.is_match(as_path) {
             return Ok(());
         }
-        let kind = match self.kind(path, metadata) {
+        let kind = match self.kind(path, &name, metadata) {
             Ok(Some(kind)) => kind,
             Ok(None) => return self.problem(&name, "is no file, folder or symbolic link"),
             Err(error) => return self.problem(&name, &error.to_string()),
@@ -170,17 +175,28 @@ impl Walk {
         Ok(())
     }
 
-    fn kind(&self, path: &Path, metadata: &Metadata) -> io::Result<Option<Kind>> {
+    fn kind(&self, path: &Path, name: &[u8], metadata: &Metadata) -> io::Result<Option<Kind>> {
         Ok(match metadata.file_type() {
-            kind if kind.is_file() => Some(Kind::File {
-                size: metadata.size(),
-            }),
+            kind if kind.is_file() => Some(self.file(name, metadata)),
             kind if kind.is_dir() => Some(Kind::Folder),
             kind if kind.is_symlink() => Some(Kind::Link {
                 target: self.tree.link(path)?,
             }),
             _ => None,
         })
+    }
+
+    fn file(&self, name: &[u8], metadata: &Metadata) -> Kind {
+        let names = metadata.nlink();
+        let linked = self.linked.as_ref().filter(|_| names > 1);
+        let inode = (metadata.dev(), metadata.ino());
+        match linked.and_then(|linked| linked.borrow_mut().name(inode, names, name)) {
+            Some(of) => Kind::HardLink { of },
+            None => Kind::File {
+                size: metadata.size(),
+                is_linked: linked.is_some(),
+            },
+        }
     }
 
     fn say(&self, walked: Walked) -> Sent {
@@ -215,6 +231,7 @@ mod tests {
                 is_recursive: true,
                 exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
                 include: include.iter().map(|text| (*text).to_owned()).collect(),
+                ..Sends::default()
             };
             let entries = start(&sends, Arc::new(Tree::Everywhere))
                 .unwrap()
