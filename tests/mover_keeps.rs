@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `fatpath send` and `recv` keep of files on request, beside their bytes: that several names are one file, and holes.
+//! What `fatpath send` and `recv` keep of files on request, beside their bytes: that several names are one file, holes, and
+//! extended attributes.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
 
+use rustix::fs::{XattrFlags, getxattr, listxattr, setxattr};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use support::mover::*;
 use support::until;
@@ -162,4 +164,166 @@ fn holes_are_not_sent_and_take_no_room() {
     assert_eq!(report["moved_bytes"], data + (1 << 20), "{report}");
     same(&top, &back.join("top"));
     assert!(room_bytes(&back.join("top/sparse")) < data + (4 << 20));
+}
+
+fn set(path: &Path, name: &str, value: &[u8]) {
+    setxattr(path, name, value, XattrFlags::empty()).unwrap();
+}
+
+/// Names and values.
+fn attributes(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut names = vec![0; 4096];
+    let length = listxattr(path, &mut names[..]).unwrap();
+    let names = String::from_utf8(names[..length].to_vec()).unwrap();
+    let mut attributes: Vec<_> = names
+        .split_terminator('\0')
+        .map(|name| {
+            let mut value = vec![0; 4096];
+            let length = getxattr(path, name, &mut value[..]).unwrap();
+            (name.to_owned(), value[..length].to_vec())
+        })
+        .collect();
+    attributes.sort();
+    attributes
+}
+
+/// POSIX ACL (linux/posix_acl_xattr.h): rights of the owner, of user 65534, of the group, the mask, others.
+fn acl() -> Vec<u8> {
+    let entries = [
+        (1_u16, 6_u16, u32::MAX),
+        (2, 5, 65534),
+        (4, 4, u32::MAX),
+        (16, 5, u32::MAX),
+        (32, 0, u32::MAX),
+    ];
+    let entries = entries.iter().flat_map(|(tag, rights, id)| {
+        [
+            &tag.to_le_bytes()[..],
+            &rights.to_le_bytes(),
+            &id.to_le_bytes(),
+        ]
+        .concat()
+    });
+    2_u32.to_le_bytes().into_iter().chain(entries).collect()
+}
+
+const ACCESS: &str = "system.posix_acl_access";
+const DEFAULT: &str = "system.posix_acl_default";
+
+#[test]
+fn attributes_and_acls_are_kept_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (top, to) = (folder.path().join("top"), folder.path().join("to"));
+    fs::create_dir_all(top.join("deep")).unwrap();
+    let (file, other) = (top.join("deep/file"), top.join("deep/other"));
+    fs::write(&file, content(1 << 20)).unwrap();
+    fs::write(&other, "other").unwrap();
+    set(&file, "user.a", b"a\0\xff");
+    set(&top.join("deep"), "user.folder", b"");
+    set(&file, "trusted.b", b"b");
+    set(&file, ACCESS, &acl());
+    set(&top.join("deep"), DEFAULT, &acl());
+    let there = |path: &Path| to.join(path.strip_prefix(folder.path()).unwrap());
+    let send = |more: &[&str]| {
+        let arguments = ["send", "-r", text(&top), &target(&to)];
+        done(mover(folder.path(), &[&arguments[..], more].concat()))
+    };
+    send(&[]);
+    assert_eq!(attributes(&there(&file)), []);
+    // What is there already gets them, and of those that it asks for alone.
+    let kept = |names: &[&str]| {
+        let wanted = attributes(&file);
+        let wanted = wanted
+            .into_iter()
+            .filter(|(name, _)| names.contains(&name.as_str()));
+        assert_eq!(attributes(&there(&file)), wanted.collect::<Vec<_>>());
+    };
+    assert_eq!(send(&["-X"])["moved_bytes"], 0);
+    kept(&["user.a"]);
+    assert_eq!(
+        attributes(&there(&top.join("deep"))),
+        [("user.folder".to_owned(), vec![])]
+    );
+    send(&["-X=all"]);
+    kept(&["user.a", "trusted.b"]);
+    send(&["-A"]);
+    kept(&["user.a", "trusted.b", ACCESS]);
+    // Below a folder that gives rights by itself a file has those that it had.
+    fs::remove_dir_all(&to).unwrap();
+    send(&["-X", "-A"]);
+    kept(&["user.a", ACCESS]);
+    assert_eq!(attributes(&there(&other)), []);
+    let deep = attributes(&there(&top.join("deep")));
+    assert_eq!(
+        deep,
+        [
+            (DEFAULT.to_owned(), acl()),
+            ("user.folder".to_owned(), vec![])
+        ]
+    );
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode();
+    assert_eq!(
+        (mode(&there(&file)), mode(&there(&other))),
+        (mode(&file), mode(&other))
+    );
+    // What is gone here goes there, and the other way round it is the same.
+    set(&there(&file), "user.more", b"");
+    set(&there(&file), "user.a", b"another");
+    send(&["-X"]);
+    kept(&["user.a", ACCESS]);
+    let back = folder.path().join("back");
+    let arguments = ["recv", "-r", "-X", &target(&to.join("top")), text(&back)];
+    done(mover(folder.path(), &arguments));
+    assert_eq!(
+        attributes(&back.join("top/deep/file")),
+        [("user.a".to_owned(), b"a\0\xff".to_vec())]
+    );
+}
+
+/// A file system without attributes.
+struct Plain(PathBuf);
+
+impl Plain {
+    fn at(path: PathBuf) -> Plain {
+        fs::create_dir(&path).unwrap();
+        run(&["mount", "-t", "ramfs", "ramfs", text(&path)]);
+        Plain(path)
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        run(&["umount", "--lazy", text(&self.0)]);
+    }
+}
+
+#[test]
+fn attributes_that_cannot_be_stored_are_named_and_files_arrive() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().join("top");
+    fs::create_dir(&top).unwrap();
+    for name in ["one", "two", "three"] {
+        fs::write(top.join(name), name).unwrap();
+    }
+    set(&top.join("one"), "user.a\u{1b}", b"a");
+    set(&top, "user.top", b"");
+    let plain = Plain::at(folder.path().join("plain"));
+    let arguments = ["send", "-r", "-X", text(&top), &target(&plain.0)];
+    for stored in [4, 0] {
+        let output = mover(folder.path(), &arguments).output().unwrap();
+        let report = report(&output);
+        let counts = [&report["stored"], &report["failed"]];
+        assert_eq!(
+            (counts, output.status.code()),
+            ([&stored.into(), &2.into()], Some(1)),
+            "{report}"
+        );
+        let why = report["failures"].to_string();
+        assert!(
+            why.contains("attribute user.a\\\\u{1b}: Operation not supported"),
+            "{why}"
+        );
+        assert!(why.contains("attribute user.top"), "{why}");
+        same(&top, &plain.0.join("top"));
+    }
 }

@@ -14,6 +14,7 @@ use crate::way::Way;
 use crate::{receive, send};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use fatpath_tree::attributes::Which;
 use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -128,6 +129,12 @@ pub struct BothArguments {
     /// Keep holes of files: they are not sent, and take no room there
     #[arg(short = 'S', long)]
     pub sparse: bool,
+    /// Keep extended attributes: user.*, or with =all also security.* and trusted.*, which root alone can store
+    #[arg(short = 'X', long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "user")]
+    pub xattrs: Option<Xattrs>,
+    /// Keep POSIX ACLs, and with them modes as -p does
+    #[arg(short = 'A', long)]
+    pub acls: bool,
     /// Leave out what this pattern fits: the end of a path, or with / at the front all of it; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
@@ -188,6 +195,15 @@ pub struct BothArguments {
     /// Be the end that another fatpath starts: what to do comes over standard input
     #[arg(long, hide = true)]
     pub stdio: bool,
+}
+
+/// Which extended attributes are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Xattrs {
+    /// user.*
+    User,
+    /// And security.*, trusted.*
+    All,
 }
 
 fn rate(text: &str) -> Result<u64, String> {
@@ -381,17 +397,27 @@ impl BothArguments {
             include: self.include.clone(),
             hard_links: self.hard_links,
             sparse: self.sparse,
+            attributes: self.attributes(),
         }
     }
 
     fn receives(&self, folder: Vec<u8>, names: Vec<Vec<u8>>) -> Receives {
         Receives {
             folder,
-            preserves: self.preserve,
+            preserves: self.preserve || self.acls,
             is_dry: self.dry_run,
             ignores_times: self.ignore_times,
             is_recursive: self.recursive,
             names,
+            attributes: self.attributes(),
+        }
+    }
+
+    fn attributes(&self) -> Which {
+        Which {
+            user: self.xattrs.is_some(),
+            privileged: self.xattrs == Some(Xattrs::All),
+            acls: self.acls,
         }
     }
 
@@ -432,9 +458,11 @@ impl BothArguments {
     }
 
     fn refuse_with_streams(&self) -> Result<()> {
+        let keeps = self.preserve || self.hard_links || self.sparse || self.attributes().is_any();
         ensure!(
-            !(self.recursive || self.preserve || self.dry_run || self.hard_links || self.sparse),
-            "- is one stream without a mode: leave out --recursive, --preserve, --hard-links, --sparse and --dry-run"
+            !(self.recursive || keeps || self.dry_run),
+            "- is one stream without a mode, holes or attributes: leave out --recursive, --preserve, --hard-links, --sparse, \
+             --xattrs, --acls and --dry-run"
         );
         ensure!(
             self.exclude.is_empty() && self.include.is_empty(),

@@ -14,6 +14,7 @@ mod bounds;
 
 pub use bounds::MOST_ITEMS;
 use bounds::is_bounded;
+use fatpath_tree::attributes::{Attribute, Which};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
@@ -180,6 +181,8 @@ pub struct Sends {
     pub hard_links: bool,
     /// Holes of files are told of, and not sent.
     pub sparse: bool,
+    /// Extended attributes that are told of.
+    pub attributes: Which,
 }
 
 /// What a receiver does.
@@ -197,6 +200,8 @@ pub struct Receives {
     pub is_recursive: bool,
     /// What the first names of paths may be; empty: anything.
     pub names: Vec<Vec<u8>>,
+    /// Extended attributes that are stored.
+    pub attributes: Which,
 }
 
 /// Of the called.
@@ -229,6 +234,8 @@ pub struct Entry {
     pub modified: (i64, u32),
     /// When it was read last.
     pub accessed: (i64, u32),
+    /// Of a file or a folder, those that were asked for.
+    pub attributes: Vec<Attribute>,
 }
 
 /// What an entry is.
@@ -421,15 +428,22 @@ mod tests {
             kind,
             any::<u32>(),
             any::<(i64, u32)>(),
+            prop::collection::vec(attribute(), 0..3),
         )
-            .prop_map(|(object, path, kind, mode, modified)| Entry {
+            .prop_map(|(object, path, kind, mode, modified, attributes)| Entry {
                 object,
                 path,
                 kind,
                 mode,
                 modified,
                 accessed: (0, 0),
+                attributes,
             })
+    }
+
+    fn attribute() -> impl Strategy<Value = Attribute> {
+        let texts = any::<(Vec<u8>, Vec<u8>)>();
+        texts.prop_map(|(name, value)| Attribute { name, value })
     }
 
     fn hole() -> impl Strategy<Value = Hole> {

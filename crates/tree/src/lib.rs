@@ -4,6 +4,7 @@
 //!
 //! It knows no protocol and moves nothing. Start reading at [`Tree`].
 
+pub mod attributes;
 pub mod holes;
 mod identity;
 pub mod links;

@@ -2,6 +2,7 @@
 //! What a message may have at most: memory is bounded, whatever the other end says.
 
 use super::{Entry, Kind, Message, Outcome, Part};
+use fatpath_tree::attributes::{self, weight_bytes};
 
 /// Entries, answers and the like in one message at most.
 pub const MOST_ITEMS: usize = 512;
@@ -20,7 +21,10 @@ pub fn is_bounded(message: &Message) -> bool {
         Message::Hello(hello) => hello.part.names() <= MOST_NAMES,
         Message::Entries(entries) => {
             let texts = entries.iter().map(Entry::text_bytes);
-            entries.len() <= MOST_ITEMS && longest(texts) <= MOST_PATH_BYTES
+            let attributes = entries.iter().map(|entry| weight_bytes(&entry.attributes));
+            entries.len() <= MOST_ITEMS
+                && longest(texts) <= MOST_PATH_BYTES
+                && longest(attributes) <= attributes::MOST_BYTES
         }
         Message::Problems(problems) => {
             let texts = problems.iter();
@@ -100,6 +104,7 @@ mod tests {
                 mode: 0,
                 modified: (0, 0),
                 accessed: (0, 0),
+                attributes: vec![],
             };
             postcard::to_stdvec(&Message::Entries(vec![entry])).unwrap()
         };

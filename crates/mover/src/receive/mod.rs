@@ -10,12 +10,13 @@ mod target;
 
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
-use crate::limits::{MOST_UNANSWERED, open_files};
+use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
 use crate::protocol::{Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Receives};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_transport::frame::Write;
+use fatpath_tree::attributes::weight_bytes;
 use finish::{Ask, Threads};
 pub use output::run as run_to_output;
 use part::{ENDLESS, Parts};
@@ -34,6 +35,8 @@ const HASH_BYTES: u64 = 4 << 20;
 /// How often journals are noted, and how often data are synced so that their records hold after a reboot.
 const NOTE_EVERY: Duration = Duration::from_millis(100);
 const SYNC_EVERY: Duration = Duration::from_secs(2);
+/// What the attributes of one message's entries take in memory, at most.
+const MOST_BEYOND: usize = 2 << 20;
 /// A message with more stretches than this is told alone.
 const MANY_RANGES: usize = 100;
 
@@ -65,6 +68,7 @@ pub fn run(
         most_open,
         backlog: VecDeque::new(),
         named: HashMap::new(),
+        attribute_bytes: 0,
         parts: Parts::default(),
         open: 0,
         threads,
@@ -100,6 +104,13 @@ pub fn run(
     }
 }
 
+/// What the other end has named.
+struct Named {
+    path: Vec<u8>,
+    size: u64,
+    attribute_bytes: usize,
+}
+
 struct Receiving {
     control: Control,
     end: RecvEnd,
@@ -107,8 +118,10 @@ struct Receiving {
     most_open: usize,
     /// Named, and not looked at.
     backlog: VecDeque<Entry>,
-    /// Without a final answer: path and size.
-    named: HashMap<u32, (Vec<u8>, u64)>,
+    /// Without a final answer.
+    named: HashMap<u32, Named>,
+    /// Of the attributes of those.
+    attribute_bytes: usize,
     parts: Parts,
     /// Parts that are open, those that the threads have among them.
     open: usize,
@@ -160,10 +173,17 @@ impl Receiving {
                         Kind::File { size, .. } => size,
                         _ => 0,
                     };
-                    let before = self.named.insert(entry.object, (entry.path.clone(), size));
+                    let named = Named {
+                        path: entry.path.clone(),
+                        size,
+                        attribute_bytes: weight_bytes(&entry.attributes),
+                    };
+                    self.attribute_bytes += named.attribute_bytes;
+                    let before = self.named.insert(entry.object, named);
                     ensure!(before.is_none(), "the other end gives a number twice");
                     ensure!(
-                        self.named.len() + self.untold <= MOST_UNANSWERED,
+                        self.named.len() + self.untold <= MOST_UNANSWERED
+                            && self.attribute_bytes <= MOST_ATTRIBUTE_BYTES + MOST_BEYOND,
                         "the other end names too much at once"
                     );
                     self.named_bytes = self.named_bytes.saturating_add(size);
@@ -180,8 +200,8 @@ impl Receiving {
                 }
             }
             Message::Ended { object, size } => {
-                if let Some((_, named)) = self.named.get_mut(&object) {
-                    *named = size;
+                if let Some(named) = self.named.get_mut(&object) {
+                    named.size = size;
                 }
                 self.named_bytes = self.named_bytes.saturating_add(size);
                 self.parts.end(object, size);
@@ -267,8 +287,8 @@ impl Receiving {
     /// A part is a file now, or is given up and gone.
     fn ended(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
         self.open -= 1;
-        if let Some((path, _)) = self.named.get(&object) {
-            let others = self.target.ended(path, outcome == Outcome::Stored);
+        if let Some(named) = self.named.get(&object) {
+            let others = self.target.ended(&named.path, outcome == Outcome::Stored);
             self.answer(object, outcome, report);
             for (object, outcome) in others {
                 self.answer(object, outcome, report);
@@ -285,8 +305,9 @@ impl Receiving {
             }
             return;
         }
-        if let Some((path, size)) = self.named.remove(&object) {
-            report.note(&path, size, &outcome);
+        if let Some(named) = self.named.remove(&object) {
+            self.attribute_bytes -= named.attribute_bytes;
+            report.note(&named.path, named.size, &outcome);
             self.untold += 1;
             self.answers.push(Answer { object, outcome });
         }
@@ -324,6 +345,7 @@ impl Receiving {
                 Finished::Stored(object) => self.ended(object, Outcome::Stored, report),
                 Finished::Failed(object, why) => self.ended(object, Outcome::Failed(why), report),
                 Finished::Synced(object, stretches) => self.mark(object, stretches),
+                Finished::Lacks(problem) => self.target.note(problem),
             }
         }
     }

@@ -4,6 +4,7 @@
 use crate::journal::Journal;
 use crate::protocol::Hole;
 use fatpath_transport::frame::Write;
+use fatpath_tree::attributes::{Attribute, Which};
 use fatpath_tree::{Ranges, holes};
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, unlinkat};
 use std::collections::HashMap;
@@ -29,6 +30,8 @@ pub struct PartSpec {
     /// `None`: it is not kept.
     pub accessed: Option<(i64, u32)>,
     pub mode: u32,
+    /// What is stored of attributes, and those.
+    pub attributes: (Which, Vec<Attribute>),
     pub file: Arc<File>,
     pub folder: Arc<OwnedFd>,
     pub name: Vec<u8>,

@@ -4,8 +4,10 @@
 use super::folders::{Folder, Folders};
 use super::part::{ENDLESS, Part, PartSpec};
 use crate::journal::{Header, Journal};
+use crate::limits::MOST_ATTRIBUTE_BYTES;
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
+use fatpath_tree::attributes;
 use fatpath_tree::links::{Inode, Links, inode, link};
 use fatpath_tree::{OURS, checked, shown};
 use rustix::fs::{
@@ -93,7 +95,7 @@ impl Target {
 
     /// There is room to remember what more entries need.
     pub fn has_room(&self) -> bool {
-        self.waiting.count() < MOST_WAITING
+        self.waiting.count() < MOST_WAITING && self.waiting.attribute_bytes() < MOST_ATTRIBUTE_BYTES
     }
 
     /// What is to be done for `entry`.
@@ -137,7 +139,12 @@ impl Target {
         self.dress(left);
     }
 
-    /// What failed of folders since this was asked last.
+    /// Something of a file could not be stored.
+    pub fn note(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// What failed of folders and attributes since this was asked last.
     pub fn take_problems(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.problems)
     }
@@ -191,6 +198,7 @@ impl Target {
                     if *is_linked {
                         self.links.is_there(&entry.path, inode(&same));
                     }
+                    self.attribute(entry, &folder, name);
                     return Ok(Prepared::Done(Outcome::Skipped));
                 }
                 if self.receives.is_dry {
@@ -247,6 +255,27 @@ impl Target {
                 linked.map_err(|error| error.to_string())?;
                 Ok(Prepared::Done(Outcome::Stored))
             }
+        }
+    }
+
+    /// A file that is there already gets its attributes, where it is this user's.
+    fn attribute(&mut self, entry: &Entry, folder: &OwnedFd, name: &[u8]) {
+        let which = self.receives.attributes;
+        if !which.is_any() || self.receives.is_dry {
+            return;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(folder, name, flags, Mode::empty()).and_then(|file| {
+            let is_own = fstat(&file)?.st_uid == geteuid().as_raw();
+            is_own.then_some(file).ok_or(Errno::PERM)
+        });
+        let refused = match file {
+            Ok(file) => attributes::apply(&file, which, &entry.attributes),
+            Err(error) => vec![format!("attributes: {}", io::Error::from(error))],
+        };
+        for why in refused {
+            let path = entry.path.clone();
+            self.note(Problem { path, why });
         }
     }
 
@@ -308,12 +337,13 @@ impl Target {
     }
 
     fn keep(&mut self, entry: &Entry) {
-        if self.receives.preserves {
+        if self.receives.preserves || self.receives.attributes.is_any() {
             self.waiting.begin(Folder {
                 path: entry.path.clone(),
                 mode: entry.mode & 0o1777,
                 modified: entry.modified,
                 accessed: entry.accessed,
+                attributes: entry.attributes.clone(),
             });
         }
     }
@@ -357,6 +387,7 @@ impl Target {
                 true => entry.mode & 0o1777, // nobody else's programs run with this user's rights
                 false => entry.mode & 0o777 & !self.umask,
             },
+            attributes: (self.receives.attributes, entry.attributes.clone()),
             file: Arc::new(file),
             folder: folder.clone(),
             name: name.to_vec(),
@@ -378,13 +409,21 @@ impl Target {
         for folder in complete {
             let names: Vec<_> = folder.path.split(|byte| *byte == b'/').collect();
             let set = self.folder(&names).and_then(|open| {
-                rustix::fs::fchmod(&*open, Mode::from_raw_mode(folder.mode))?;
-                let times = super::part::times(Some(folder.modified), Some(folder.accessed));
-                rustix::fs::futimens(&*open, &times)
+                if self.receives.preserves {
+                    rustix::fs::fchmod(&*open, Mode::from_raw_mode(folder.mode))?;
+                    let times = super::part::times(Some(folder.modified), Some(folder.accessed));
+                    rustix::fs::futimens(&*open, &times)?;
+                }
+                let which = self.receives.attributes;
+                Ok(match which.is_any() {
+                    true => attributes::apply(&open, which, &folder.attributes),
+                    false => vec![],
+                })
             });
-            if let Err(error) = set {
-                let (path, why) = (folder.path, io::Error::from(error).to_string());
-                self.problems.push(Problem { path, why });
+            let refused = set.unwrap_or_else(|error| vec![io::Error::from(error).to_string()]);
+            for why in refused {
+                let path = folder.path.clone();
+                self.note(Problem { path, why });
             }
         }
     }
@@ -525,6 +564,7 @@ mod tests {
             ignores_times: false,
             is_recursive,
             names: vec![b"results.tar".to_vec()],
+            ..Receives::default()
         };
         Target::open(receives).unwrap()
     }
@@ -537,6 +577,7 @@ mod tests {
             mode: 0o644,
             modified: (0, 0),
             accessed: (0, 0),
+            attributes: vec![],
         };
         matches!(target.prepare(&entry), Prepared::Done(Outcome::Failed(_)))
     }
@@ -619,6 +660,7 @@ mod tests {
             mode: 0o644,
             modified: (0, 0),
             accessed: (0, 0),
+            attributes: vec![],
         };
         target.prepare(&entry)
     }

@@ -161,6 +161,7 @@ pub fn named(name: &[u8], most_kept: u64) -> io::Result<(mpsc::Receiver<Walked>,
         mode: MODE,
         modified: (0, 0),
         accessed: (0, 0),
+        attributes: vec![],
     };
     let (named, walked) = mpsc::sync_channel(1);
     let identity = Identity::of(&file.metadata()?);

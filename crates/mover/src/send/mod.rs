@@ -7,7 +7,7 @@ mod walk;
 
 use crate::carrier::SendEnd;
 use crate::control::Control;
-use crate::limits::{MOST_UNANSWERED, open_files};
+use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
 use crate::protocol::{
     Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
 };
@@ -16,6 +16,7 @@ use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_transport::Extent;
 use fatpath_tree::Tree;
+use fatpath_tree::attributes::weight_bytes;
 use source::{Files, Found};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ const WAIT: Duration = Duration::from_millis(5);
 const FIGURES_EVERY: Duration = Duration::from_millis(500);
 /// A message's entries: with the longest paths and links it stays below the longest message.
 const MOST_ENTRIES: usize = MOST_ITEMS / 2;
+/// And so many bytes of their attributes, or those of one entry more.
+const MOST_MESSAGE_ATTRIBUTES: usize = 1 << 20;
 
 /// What is to be sent.
 pub enum Given<'a> {
@@ -84,6 +87,7 @@ pub fn run(
         queue: VecDeque::new(),
         holes: vec![],
         told: Instant::now(),
+        attribute_bytes: 0,
         named_bytes: 0,
         settled_bytes: 0,
     };
@@ -120,6 +124,8 @@ struct Sending {
     /// What is wanted and need not be sent, to be told.
     holes: Vec<Hole>,
     told: Instant,
+    /// Of the attributes of what has no final answer.
+    attribute_bytes: usize,
     /// Bytes of all files that were named, and of those that have a final answer.
     named_bytes: u64,
     settled_bytes: u64,
@@ -168,11 +174,13 @@ impl Sending {
 
     /// Tells of what was found, as far as answers keep up.
     fn name_entries(&mut self, report: &mut Report) -> Result<()> {
-        let (mut entries, mut problems) = (vec![], vec![]);
+        let (mut entries, mut problems, mut attribute_bytes) = (vec![], vec![], 0);
         while self.control.has_room()
             && let Some(walked) = &self.walked
             && self.found.len() < MOST_UNANSWERED
             && entries.len().max(problems.len()) < MOST_ENTRIES
+            && attribute_bytes < MOST_MESSAGE_ATTRIBUTES
+            && self.attribute_bytes < MOST_ATTRIBUTE_BYTES
         {
             match walked.try_recv() {
                 Ok(Walked::Entry {
@@ -189,11 +197,15 @@ impl Sending {
                         _ => 0,
                     };
                     self.named_bytes += size;
+                    let weight_bytes = weight_bytes(&entry.attributes);
+                    attribute_bytes += weight_bytes;
+                    self.attribute_bytes += weight_bytes;
                     let found = Found {
                         name: entry.path.clone(),
                         path,
                         identity,
                         size,
+                        attribute_bytes: weight_bytes,
                         is_file: matches!(entry.kind, Kind::File { .. } | Kind::Stream),
                         is_wanted: false,
                         is_wanted_whole: false,
@@ -238,6 +250,7 @@ impl Sending {
         }
         report.note(&found.name, found.size, &outcome);
         self.settled_bytes += if found.is_wanted { 0 } else { found.size };
+        self.attribute_bytes -= found.attribute_bytes;
         self.found.remove(&object);
         self.files.close(object);
         Ok(())

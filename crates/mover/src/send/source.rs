@@ -332,6 +332,7 @@ pub struct Found {
     pub identity: Identity,
     /// Of a file; 0 of anything else.
     pub size: u64,
+    pub attribute_bytes: usize,
     pub is_file: bool,
     /// Its bytes were asked for, all of them or a part, and it was opened for that.
     pub is_wanted: bool,

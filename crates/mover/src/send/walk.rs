@@ -3,9 +3,11 @@
 
 use crate::protocol::{Entry, Kind, Problem, Sends};
 use anyhow::{Context, Result};
+use fatpath_tree::attributes::{self, Attribute, Which};
 use fatpath_tree::links::Found;
 use fatpath_tree::{Identity, OURS, Tree};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -44,6 +46,7 @@ pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
         exclude: patterns(&sends.exclude)?,
         include: patterns(&sends.include)?,
         linked: sends.hard_links.then(RefCell::default),
+        attributes: sends.attributes,
         found,
     };
     let paths: Vec<_> = sends
@@ -96,6 +99,7 @@ struct Walk {
     include: GlobSet,
     /// Files with several names; `None`: each name is a file of its own.
     linked: Option<RefCell<Found>>,
+    attributes: Which,
     found: mpsc::SyncSender<Walked>,
 }
 
@@ -137,6 +141,13 @@ impl Walk {
             Err(error) => return self.problem(&name, &error.to_string()),
         };
         let is_folder = kind == Kind::Folder;
+        let attributes = match self.attributes(path, &kind) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                self.problem(&name, &format!("attributes: {error}"))?;
+                vec![]
+            }
+        };
         self.say(Walked::Entry {
             entry: Entry {
                 object: 0,
@@ -145,6 +156,7 @@ impl Walk {
                 mode: metadata.mode() & 0o7777,
                 modified: (metadata.mtime(), metadata.mtime_nsec() as u32),
                 accessed: (metadata.atime(), metadata.atime_nsec() as u32),
+                attributes,
             },
             path: path.to_owned(),
             identity: Identity::of(metadata),
@@ -184,6 +196,15 @@ impl Walk {
             }),
             _ => None,
         })
+    }
+
+    fn attributes(&self, path: &Path, kind: &Kind) -> io::Result<Vec<Attribute>> {
+        match kind {
+            Kind::File { .. } | Kind::Folder if self.attributes.is_any() => {
+                attributes::read(&self.tree.open(path, OFlags::PATH)?, self.attributes)
+            }
+            _ => Ok(vec![]),
+        }
     }
 
     fn file(&self, name: &[u8], metadata: &Metadata) -> Kind {
