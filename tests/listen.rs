@@ -215,6 +215,8 @@ fn nothing_leaves_the_listeners_folder() {
         let said = ends.refused(ends.send(&file, below, &[]));
         assert!(said.contains(why), "{below}: {said}");
     }
+    let said = ends.refused(ends.send(&file, "", &["-r", "--delete"]));
+    assert!(said.contains("a listener deletes nothing"), "{said}");
     // An absolute path is one below the folder.
     done(ends.send(&file, &ends.text("outside"), &[]));
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);

@@ -5,7 +5,7 @@ use crate::by_key::KeyFiles;
 use crate::control::Control;
 use crate::limits::size;
 use crate::listen::{self, Bounds, ListenArguments};
-use crate::protocol::{Agreed, Carrier, Part, Receives, Sends};
+use crate::protocol::{Agreed, Carrier, LeftOut, Part, Receives, Sends};
 use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
 use crate::send::{Given, own_name};
@@ -44,7 +44,7 @@ have to trust each other's key: `fatpath keys --help`.
 Examples:
   fatpath send results.tar dtn2:/data
   fatpath send -r run-7 me@dtn2:/data --exclude '*.tmp' --limit 2gbit
-  fatpath send -r run-7 dtn2:/data --dry-run
+  fatpath send -r -p -H -S -X -A home dtn2:/backup --delete --dry-run
   fatpath send big.h5 dtn2: --law fp_cubic --json
   tar c run-7 | fatpath send - dtn2:/data/run-7.tar
   fatpath send -r run-7 fatpath://dtn2:4747/incoming
@@ -141,6 +141,9 @@ pub struct BothArguments {
     /// Do not leave out what this pattern fits, though an --exclude does
     #[arg(long, value_name = "PATTERN")]
     pub include: Vec<String>,
+    /// Delete what is in the folders there and was not sent, once all has arrived; what is excluded stays
+    #[arg(long, requires = "recursive")]
+    pub delete: bool,
     /// Send files again that have the same size and time there
     #[arg(short = 'I', long)]
     pub ignore_times: bool,
@@ -393,8 +396,7 @@ impl BothArguments {
         Sends {
             paths,
             is_recursive: self.recursive,
-            exclude: self.exclude.clone(),
-            include: self.include.clone(),
+            patterns: self.left_out(),
             hard_links: self.hard_links,
             sparse: self.sparse,
             attributes: self.attributes(),
@@ -410,6 +412,14 @@ impl BothArguments {
             is_recursive: self.recursive,
             names,
             attributes: self.attributes(),
+            deletes: self.delete.then(|| self.left_out()),
+        }
+    }
+
+    fn left_out(&self) -> LeftOut {
+        LeftOut {
+            exclude: self.exclude.clone(),
+            include: self.include.clone(),
         }
     }
 

@@ -6,7 +6,7 @@
 //! caller  Hello ─►  ◄─ Ready  called     (the path is tried)     Start ─►
 //! sender  Entries, Problems, Holes, Ended, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers, Problems  receiver
-//! sender  ◄─ Problems, Finished  receiver     (its answer to Finished)
+//! sender  ◄─ Deleted, Problems, Finished  receiver     (its answer to Finished)
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 
@@ -62,6 +62,13 @@ pub enum Message {
     },
     /// Stretches of files that read as zeros, and are not sent.
     Holes(Vec<Hole>),
+    /// The receiver has deleted so many entries, or would; some of their paths.
+    Deleted {
+        /// How many.
+        count: u64,
+        /// The first of them, in all messages together.
+        paths: Vec<Vec<u8>>,
+    },
 }
 
 /// What the data go by.
@@ -173,10 +180,8 @@ pub struct Sends {
     pub paths: Vec<Vec<u8>>,
     /// Folders with what is in them.
     pub is_recursive: bool,
-    /// Patterns of what is left out.
-    pub exclude: Vec<String>,
-    /// Patterns of what is not, though it matches one of those.
-    pub include: Vec<String>,
+    /// What is left out.
+    pub patterns: LeftOut,
     /// Names of one file are told of as such.
     pub hard_links: bool,
     /// Holes of files are told of, and not sent.
@@ -202,6 +207,17 @@ pub struct Receives {
     pub names: Vec<Vec<u8>>,
     /// Extended attributes that are stored.
     pub attributes: Which,
+    /// What is in folders that were sent, and was not sent, is deleted once all has arrived, but for what these leave out.
+    pub deletes: Option<LeftOut>,
+}
+
+/// Patterns of what is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// What is left out.
+    pub exclude: Vec<String>,
+    /// What is not, though it matches one of those.
+    pub include: Vec<String>,
 }
 
 /// Of the called.
@@ -462,7 +478,8 @@ mod tests {
             holes in prop::collection::vec(hole(), 0..20),
             cut in any::<prop::sample::Index>(),
         ) {
-            let messages = [Message::Entries(entries), Message::Holes(holes), Message::Finished];
+            let deleted = Message::Deleted { count: cut.index(9) as u64, paths: entries.iter().map(|entry| entry.path.clone()).collect() };
+            let messages = [Message::Entries(entries), Message::Holes(holes), deleted, Message::Finished];
             let mut bytes = Vec::new();
             messages.iter().for_each(|message| write(&mut bytes, message).unwrap());
             let mut channel = &bytes[..];

@@ -9,8 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Failures that are listed; more are counted.
-const MOST_LISTED: usize = 10_000;
+/// Failures, and deletions, that are listed; more are counted.
+pub const MOST_LISTED: usize = 10_000;
 /// What is listed of a path or a reason, characters.
 const MOST_SHOWN: usize = 4096;
 /// How often the line is drawn.
@@ -25,6 +25,8 @@ pub struct Report {
     pub skipped: u64,
     /// Entries that are not.
     pub failed: u64,
+    /// Entries of folders that were not sent, and were deleted.
+    pub deleted: u64,
     /// Bytes of the files that are at their place now.
     pub bytes: u64,
     /// Bytes of files that went over the network; what an earlier transfer had brought is not among them.
@@ -53,6 +55,8 @@ pub struct Report {
     pub is_given: bool,
     /// Why entries failed, the first 10000.
     pub failures: Vec<Failure>,
+    /// What was deleted, the first 10000.
+    pub deletions: Vec<String>,
     /// Why the session ended before its time; nothing if it did not.
     pub errors: Vec<SessionError>,
     #[serde(skip)]
@@ -84,6 +88,7 @@ impl Report {
             stored: 0,
             skipped: 0,
             failed: 0,
+            deleted: 0,
             bytes: 0,
             moved_bytes: 0,
             seconds: 0.0,
@@ -98,6 +103,7 @@ impl Report {
             is_dry,
             is_given: false,
             failures: vec![],
+            deletions: vec![],
             errors: vec![],
             begun: Instant::now(),
             most_listed: MOST_LISTED,
@@ -126,6 +132,14 @@ impl Report {
     /// An entry that could not even be named to the other end.
     pub fn note_problem(&mut self, problem: &Problem) {
         self.fail(&problem.path, &problem.why);
+    }
+
+    /// So many entries were deleted, these among them.
+    pub fn note_deleted(&mut self, count: u64, paths: &[Vec<u8>]) {
+        self.deleted = self.deleted.saturating_add(count);
+        let room = self.most_listed.saturating_sub(self.deletions.len());
+        let paths = paths.iter().take(room).map(|path| listed(path));
+        self.deletions.extend(paths);
     }
 
     fn fail(&mut self, path: &[u8], why: &str) {
@@ -223,6 +237,10 @@ impl Report {
             .iter()
             .map(|failure| format!("{}: {}", failure.path, failure.why))
             .collect();
+        if self.is_dry {
+            let deletions = self.deletions.iter();
+            lines.extend(deletions.map(|path| format!("{path}: would be deleted")));
+        }
         let unlisted = self.failed - self.failures.len() as u64;
         if unlisted > 0 {
             lines.push(format!("and {unlisted} more"));
@@ -231,6 +249,10 @@ impl Report {
             "{} {verb}",
             show_count(self.stored, "entry").replace("entrys", "entries")
         )];
+        if self.deleted > 0 {
+            let verb = verb.replace("stored", "deleted");
+            parts.push(format!("{} {verb}", self.deleted));
+        }
         if self.skipped > 0 {
             parts.push(format!("{} there already", self.skipped));
         }

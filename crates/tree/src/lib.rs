@@ -5,14 +5,17 @@
 //! It knows no protocol and moves nothing. Start reading at [`Tree`].
 
 pub mod attributes;
+pub mod delete;
 pub mod holes;
 mod identity;
 pub mod links;
 mod names;
+mod patterns;
 mod ranges;
 mod tree;
 
 pub use identity::Identity;
 pub use names::{BadName, OURS, checked, shown};
+pub use patterns::{BadPattern, Patterns};
 pub use ranges::Ranges;
 pub use tree::Tree;

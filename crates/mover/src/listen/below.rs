@@ -40,6 +40,10 @@ impl Bounds {
         self.agree(&mut hello.agreed)?;
         match &mut hello.part {
             Part::Receive(receives) => {
+                ensure!(
+                    receives.deletes.is_none(),
+                    "a listener deletes nothing, as others may share its folder: leave out --delete"
+                );
                 receives.folder = self.enter(&receives.folder, receives.is_dry)?;
             }
             Part::Send(sends) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a message may have at most: memory is bounded, whatever the other end says.
 
-use super::{Entry, Kind, Message, Outcome, Part};
+use super::{Entry, Kind, LeftOut, Message, Outcome, Part};
 use fatpath_tree::attributes::{self, weight_bytes};
 
 /// Entries, answers and the like in one message at most.
@@ -30,6 +30,9 @@ pub fn is_bounded(message: &Message) -> bool {
             let texts = problems.iter();
             let texts = texts.map(|problem| problem.path.len().max(problem.why.len()));
             problems.len() <= MOST_ITEMS && longest(texts) <= MOST_TEXT_BYTES
+        }
+        Message::Deleted { paths, .. } => {
+            paths.len() <= MOST_ITEMS && longest(paths.iter().map(Vec::len)) <= MOST_PATH_BYTES
         }
         Message::Holes(holes) => holes.len() <= MOST_ITEMS,
         Message::Checksums(checksums) => {
@@ -62,9 +65,18 @@ fn longest(lengths: impl Iterator<Item = usize>) -> usize {
 impl Part {
     fn names(&self) -> usize {
         match self {
-            Part::Send(sends) => sends.paths.len() + sends.exclude.len() + sends.include.len(),
-            Part::Receive(receives) => receives.names.len(),
+            Part::Send(sends) => sends.paths.len() + sends.patterns.count(),
+            Part::Receive(receives) => {
+                let patterns = receives.deletes.as_ref().map_or(0, LeftOut::count);
+                receives.names.len() + patterns
+            }
         }
+    }
+}
+
+impl LeftOut {
+    fn count(&self) -> usize {
+        self.exclude.len() + self.include.len()
     }
 }
 

@@ -11,12 +11,15 @@ mod target;
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
 use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
-use crate::protocol::{Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Receives};
-use crate::report::{Progress, Report};
+use crate::protocol::{
+    Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Problem, Receives,
+};
+use crate::report::{MOST_LISTED, Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_transport::frame::Write;
 use fatpath_tree::attributes::weight_bytes;
+use fatpath_tree::delete::Deleted;
 use finish::{Ask, Threads};
 pub use output::run as run_to_output;
 use part::{ENDLESS, Parts};
@@ -226,9 +229,40 @@ impl Receiving {
 
     /// What fails after the last file is told too.
     fn finish(&mut self, report: &mut Report) {
+        self.delete(report);
         self.target.finish();
         self.tell_problems(report);
         self.control.say(Message::Finished);
+    }
+
+    fn delete(&mut self, report: &mut Report) {
+        let (mut paths, mut stays, mut count) = (vec![], vec![], 0);
+        self.target
+            .delete(report.failed == 0, &mut |deleted| match deleted {
+                Deleted::Gone(path) => {
+                    count += 1;
+                    if paths.len() < MOST_LISTED {
+                        paths.push(path);
+                    }
+                }
+                Deleted::Stays(path, why) if stays.len() < MOST_LISTED => {
+                    stays.push(Problem { path, why });
+                }
+                Deleted::Stays(..) => {} // those that are listed show that it failed
+            });
+        report.note_deleted(count, &paths);
+        stays
+            .into_iter()
+            .for_each(|problem| self.target.note(problem));
+        // What is not listed is counted with the first.
+        let unlisted = count - paths.len() as u64;
+        for (number, some) in paths.chunks(MOST_ITEMS).enumerate() {
+            let more = if number == 0 { unlisted } else { 0 };
+            self.control.say(Message::Deleted {
+                count: some.len() as u64 + more,
+                paths: some.to_vec(),
+            });
+        }
     }
 
     fn tell_problems(&mut self, report: &mut Report) {

@@ -8,8 +8,9 @@ use crate::limits::MOST_ATTRIBUTE_BYTES;
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
 use fatpath_tree::attributes;
+use fatpath_tree::delete::{Deleted, Deleter, Named};
 use fatpath_tree::links::{Inode, Links, inode, link};
-use fatpath_tree::{OURS, checked, shown};
+use fatpath_tree::{OURS, Patterns, checked, shown};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat, mkdirat,
     openat, openat2, renameat, statat, symlinkat, unlinkat,
@@ -47,6 +48,8 @@ pub struct Target {
     waiting: Folders,
     /// Files that may get more names, and these.
     links: Links<Entry>,
+    /// What was named, and what stays beside; `None`: nothing is deleted.
+    deletes: Option<(Named, Patterns)>,
     /// What failed of that, and is to be told.
     problems: Vec<Problem>,
 }
@@ -81,7 +84,12 @@ impl Target {
             Err(Errno::NOENT) if receives.is_dry => None,
             root => Some(root.with_context(|| format!("cannot open the folder {name}"))?),
         };
+        let deletes = receives.deletes.as_ref().map(|left_out| {
+            let patterns = Patterns::new(&left_out.exclude, &left_out.include)?;
+            anyhow::Ok((Named::default(), patterns))
+        });
         Ok(Target {
+            deletes: deletes.transpose()?,
             root: root.map(Arc::new),
             receives,
             boot: boot_id(),
@@ -105,6 +113,11 @@ impl Target {
         let prepared = self
             .try_prepare(entry)
             .unwrap_or_else(|why| Prepared::Done(Outcome::Failed(why)));
+        if let Some((named, _)) = &mut self.deletes
+            && !matches!(prepared, Prepared::Done(Outcome::Failed(_)))
+        {
+            named.add(&entry.path, entry.kind == Kind::Folder);
+        }
         if matches!(prepared, Prepared::Part(..) | Prepared::Waits) {
             self.waiting.awaits(&entry.path);
         }
@@ -131,6 +144,39 @@ impl Target {
     fn arrived(&mut self, path: &[u8]) {
         let complete = self.waiting.ended(path);
         self.dress(complete);
+    }
+
+    /// Deletes what was asked for; or, if not all `is_there`, nothing.
+    pub fn delete(&mut self, is_there: bool, told: &mut dyn FnMut(Deleted)) {
+        let Some((named, patterns)) = self.deletes.take() else {
+            return;
+        };
+        let why_not = "nothing was deleted: something failed before".to_owned();
+        let tops = match named.tops() {
+            Ok(tops) if is_there => tops,
+            tops => {
+                let why = tops.err().unwrap_or(why_not);
+                let path = self.receives.folder.clone();
+                return self.note(Problem { path, why });
+            }
+        };
+        let is_dry = self.receives.is_dry;
+        for top in tops {
+            match self.folder(&[top]) {
+                Ok(folder) => Deleter {
+                    named: &named,
+                    patterns: &patterns,
+                    is_dry,
+                    told: &mut *told,
+                }
+                .clean(&folder, top),
+                Err(Errno::NOENT) if is_dry => {} // it would be made
+                Err(error) => told(Deleted::Stays(
+                    top.clone(),
+                    io::Error::from(error).to_string(),
+                )),
+            }
+        }
     }
 
     /// Nothing more comes.

@@ -400,6 +400,7 @@ impl Sending {
                 Message::Problems(problems) => problems
                     .iter()
                     .for_each(|problem| report.note_problem(problem)),
+                Message::Deleted { count, paths } => report.note_deleted(count, &paths),
                 Message::Busy => {}
                 Message::Finished => return Ok(()),
                 _ => bail!("the other end says what a receiver does not say"),

@@ -2,11 +2,10 @@
 //! Finds what there is to send, folders before what is in them, in a thread of its own that waits when it is far ahead.
 
 use crate::protocol::{Entry, Kind, Problem, Sends};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fatpath_tree::attributes::{self, Attribute, Which};
 use fatpath_tree::links::Found;
-use fatpath_tree::{Identity, OURS, Tree};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use fatpath_tree::{Identity, OURS, Patterns, Tree};
 use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -43,8 +42,7 @@ pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
     let walk = Walk {
         tree,
         is_recursive: sends.is_recursive,
-        exclude: patterns(&sends.exclude)?,
-        include: patterns(&sends.include)?,
+        patterns: Patterns::new(&sends.patterns.exclude, &sends.patterns.include)?,
         linked: sends.hard_links.then(RefCell::default),
         attributes: sends.attributes,
         found,
@@ -59,22 +57,6 @@ pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
         let _ = paths.iter().try_for_each(|path| walk.top(path));
     });
     Ok(walked)
-}
-
-/// A pattern fits the end of a path, from a name on; with `/` at its front, all of the path.
-fn patterns(texts: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for text in texts {
-        let pattern = match text.strip_prefix('/') {
-            Some(whole) => whole.to_owned(),
-            None => format!("**/{text}"),
-        };
-        let glob = GlobBuilder::new(pattern.trim_end_matches('/'))
-            .literal_separator(true)
-            .build();
-        set.add(glob.with_context(|| format!("{text} is no pattern"))?);
-    }
-    Ok(set.build()?)
 }
 
 /// The last name of what was given; `..` and the like have that of the folder that they lead to, and the root has none.
@@ -95,8 +77,7 @@ pub fn own_name(path: &Path) -> io::Result<Vec<u8>> {
 struct Walk {
     tree: Arc<Tree>,
     is_recursive: bool,
-    exclude: GlobSet,
-    include: GlobSet,
+    patterns: Patterns,
     /// Files with several names; `None`: each name is a file of its own.
     linked: Option<RefCell<Found>>,
     attributes: Which,
@@ -131,8 +112,7 @@ impl Walk {
     }
 
     fn visit(&self, path: &Path, name: Vec<u8>, metadata: &Metadata) -> Sent {
-        let as_path = Path::new(OsStr::from_bytes(&name));
-        if self.exclude.is_match(as_path) && !self.include.is_match(as_path) {
+        if self.patterns.leave_out(&name) {
             return Ok(());
         }
         let kind = match self.kind(path, &name, metadata) {
@@ -236,6 +216,7 @@ impl Walk {
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
+    use crate::protocol::LeftOut;
 
     #[test]
     fn what_is_excluded_is_left_out_unless_it_is_included() {
@@ -250,8 +231,10 @@ mod tests {
             let sends = Sends {
                 paths: vec![top.as_os_str().as_bytes().to_vec()],
                 is_recursive: true,
-                exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
-                include: include.iter().map(|text| (*text).to_owned()).collect(),
+                patterns: LeftOut {
+                    exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
+                    include: include.iter().map(|text| (*text).to_owned()).collect(),
+                },
                 ..Sends::default()
             };
             let entries = start(&sends, Arc::new(Tree::Everywhere))
