@@ -21,6 +21,7 @@
 //! not parse ends the session. Start reading at `protocol.rs`, then `send/mod.rs` and `receive/mod.rs`; docs/mover.md has what
 //! is promised.
 
+mod arguments;
 mod arrivals;
 mod by_key;
 mod carrier;

@@ -10,6 +10,7 @@ pub mod holes;
 mod identity;
 pub mod links;
 mod names;
+pub mod own;
 mod patterns;
 mod ranges;
 mod tree;

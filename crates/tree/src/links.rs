@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several names of one file (hard links): which files of a transfer others may become names of, and how they do.
+//! Links. Several names of one file (hard links): which files of a transfer others may become names of, and how they do; and
+//! symbolic ones.
 
-use rustix::fs::{AtFlags, Stat, linkat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, Stat, linkat, renameat, statat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
@@ -101,10 +102,7 @@ pub fn link(
     (folder, to): (&OwnedFd, &[u8]),
     meanwhile: &[u8],
 ) -> io::Result<()> {
-    match unlinkat(folder, meanwhile, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
+    make_room(folder, meanwhile)?;
     linkat(from_folder, from, folder, meanwhile, AtFlags::empty())?;
     let linked = statat(folder, meanwhile, AtFlags::SYMLINK_NOFOLLOW);
     let named = match linked {
@@ -119,6 +117,29 @@ pub fn link(
     // Two names of one file are not renamed to one another: the one that is too much would stay.
     let _ = unlinkat(folder, meanwhile, AtFlags::empty());
     named
+}
+
+/// A symbolic link to `target` appears whole, in the place of what was there; by way of the name `meanwhile`.
+///
+/// # Errors
+/// The kernel's.
+pub fn make_symbolic(
+    folder: &OwnedFd,
+    name: &[u8],
+    target: &[u8],
+    meanwhile: &[u8],
+) -> rustix::io::Result<()> {
+    make_room(folder, meanwhile)?;
+    symlinkat(target, folder, meanwhile)?;
+    renameat(folder, meanwhile, folder, name)
+}
+
+/// An earlier transfer may have left something.
+fn make_room(folder: &OwnedFd, name: &[u8]) -> rustix::io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Files with several names that were found here, and the first of these names.

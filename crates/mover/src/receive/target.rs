@@ -9,11 +9,10 @@ use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
 use fatpath_tree::attributes;
 use fatpath_tree::delete::{Deleted, Deleter, Named};
-use fatpath_tree::links::{Inode, Links, inode, link};
-use fatpath_tree::{OURS, Patterns, checked, shown};
+use fatpath_tree::links::{self, Inode, Links, inode, link};
+use fatpath_tree::{OURS, Patterns, checked, own, shown};
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat, mkdirat,
-    openat, openat2, renameat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat, openat2, statat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -21,7 +20,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -196,20 +195,8 @@ impl Target {
     }
 
     fn try_prepare(&mut self, entry: &Entry) -> Result<Prepared, String> {
-        let names = checked(&entry.path).map_err(|why| why.to_string())?;
-        let asked = &self.receives.names;
-        if !asked.is_empty() && !asked.iter().any(|name| name == names[0]) {
-            return Err("the other end offers what was not asked for".to_owned());
-        }
+        let names = self.permitted(entry)?;
         let (name, above) = names.split_last().ok_or("an empty path")?;
-        let is_file = matches!(
-            entry.kind,
-            Kind::File { .. } | Kind::Stream | Kind::HardLink { .. }
-        );
-        let is_plain = above.is_empty() && is_file;
-        if !self.receives.is_recursive && !is_plain {
-            return Err("it is no file, and --recursive was not given".to_owned());
-        }
         let text = |error: Errno| match error {
             Errno::LOOP => {
                 "a symbolic link is in the way: nothing is written through one".to_owned()
@@ -234,30 +221,14 @@ impl Target {
             }
             Kind::Link { target } => {
                 if !self.receives.is_dry {
-                    make_link(&folder, name, target).map_err(text)?;
+                    links::make_symbolic(&folder, name, target, &temporary(name, b".link"))
+                        .map_err(text)?;
                 }
                 Ok(Prepared::Done(self.stored()))
             }
             Kind::File { size, is_linked } => {
-                let same = there.filter(|there| is_same(Some(there), entry, *size));
-                if let Some(same) = same.filter(|_| !self.receives.ignores_times) {
-                    if *is_linked {
-                        self.links.is_there(&entry.path, inode(&same));
-                    }
-                    self.attribute(entry, &folder, name);
-                    return Ok(Prepared::Done(Outcome::Skipped));
-                }
-                if self.receives.is_dry {
-                    return Ok(Prepared::Done(Outcome::WouldStore));
-                }
-                let prepared = self
-                    .open_part(entry, &folder, name, *size)
-                    .map_err(|error| error.to_string())?;
-                if let (Prepared::Part(part, _), true) = (&prepared, *is_linked) {
-                    let stat = fstat(&*part.spec.file).map_err(text)?;
-                    self.links.begin(&entry.path, inode(&stat));
-                }
-                Ok(prepared)
+                let there = there.filter(|there| is_same(Some(there), entry, *size));
+                self.file(entry, &folder, name, there, (*size, *is_linked))
             }
             Kind::HardLink { of } => self.another_name(entry, of, &folder, name, there.as_ref()),
             Kind::Stream if self.receives.is_dry => Ok(Prepared::Done(Outcome::WouldStore)),
@@ -265,6 +236,55 @@ impl Target {
                 .open_part(entry, &folder, name, ENDLESS)
                 .map_err(|error| error.to_string()),
         }
+    }
+
+    /// The names of its path, if the other end may offer it.
+    fn permitted<'e>(&self, entry: &'e Entry) -> Result<Vec<&'e [u8]>, String> {
+        let names = checked(&entry.path).map_err(|why| why.to_string())?;
+        let asked = &self.receives.names;
+        if !asked.is_empty() && !asked.iter().any(|name| name == names[0]) {
+            return Err("the other end offers what was not asked for".to_owned());
+        }
+        let is_file = matches!(
+            entry.kind,
+            Kind::File { .. } | Kind::Stream | Kind::HardLink { .. }
+        );
+        let is_plain = names.len() == 1 && is_file;
+        if !self.receives.is_recursive && !is_plain {
+            return Err("it is no file, and --recursive was not given".to_owned());
+        }
+        Ok(names)
+    }
+
+    /// A file; `same`: one that is there, and is taken for it.
+    fn file(
+        &mut self,
+        entry: &Entry,
+        folder: &Arc<OwnedFd>,
+        name: &[u8],
+        same: Option<Stat>,
+        (size, is_linked): (u64, bool),
+    ) -> Result<Prepared, String> {
+        if let Some(same) = same.filter(|_| !self.receives.ignores_times) {
+            if is_linked {
+                self.links.is_there(&entry.path, inode(&same));
+            }
+            self.attribute(entry, folder, name);
+            return Ok(Prepared::Done(Outcome::Skipped));
+        }
+        if self.receives.is_dry {
+            return Ok(Prepared::Done(Outcome::WouldStore));
+        }
+        let opened = self
+            .open_part(entry, folder, name, size)
+            .and_then(|prepared| {
+                if let (Prepared::Part(part, _), true) = (&prepared, is_linked) {
+                    let stat = fstat(&*part.spec.file)?;
+                    self.links.begin(&entry.path, inode(&stat));
+                }
+                Ok(prepared)
+            });
+        opened.map_err(|error| error.to_string())
     }
 
     /// Of a file of this transfer, and of nothing else that may be there.
@@ -406,13 +426,13 @@ impl Target {
         let stem = [OURS, hex(&file_key[..12]).as_bytes()].concat();
         let [part_name, journal_name] =
             [&b".part"[..], b".journal"].map(|end| [&stem[..], end].concat());
-        let file = File::from(open_own(folder, &part_name, OFlags::empty())?);
-        lock(&file, folder, &part_name)?;
+        let file = File::from(own::open(folder, &part_name, OFlags::empty())?);
+        own::lock(&file, folder, &part_name)?;
         let is_stream = size == ENDLESS;
         let journal = match size >= JOURNAL_FROM_BYTES && !is_stream {
             false => None,
             true => {
-                let journal = open_own(folder, &journal_name, OFlags::APPEND)?;
+                let journal = own::open(folder, &journal_name, OFlags::APPEND)?;
                 let header = Header {
                     file: file_key,
                     boot: self.boot,
@@ -475,69 +495,6 @@ impl Target {
     }
 }
 
-/// Opens a file of an unfinished transfer, or begins it. The folder may be one that others write to: what is theirs, or has
-/// a second name that they may have given it, is not written to.
-fn open_own(folder: &OwnedFd, name: &[u8], more: OFlags) -> io::Result<OwnedFd> {
-    let ours = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | more;
-    let open = |more: OFlags| openat(folder, name, flags | more, ours);
-    let file = match open(OFlags::CREATE | OFlags::EXCL) {
-        Err(Errno::EXIST) => open(OFlags::empty()).or_else(|error| match error {
-            // It had its last mode already when its transfer was killed.
-            Errno::ACCESS => make_writable(folder, name, ours).and_then(|()| open(OFlags::empty())),
-            error => Err(error),
-        })?,
-        file => file?,
-    };
-    match is_own(&fstat(&file)?) {
-        true => Ok(file),
-        false => Err(not_own(name)),
-    }
-}
-
-fn is_own(there: &Stat) -> bool {
-    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
-        && there.st_uid == geteuid().as_raw()
-        && there.st_nlink == 1
-}
-
-fn not_own(name: &[u8]) -> io::Error {
-    io::Error::other(format!(
-        "{} in its folder is not this user's alone, and in the way: remove it",
-        shown(name)
-    ))
-}
-
-/// Not by its name: that may be somebody's link by now.
-fn make_writable(folder: &OwnedFd, name: &[u8], mode: Mode) -> rustix::io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder, name, flags, Mode::empty())?;
-    match is_own(&fstat(&file)?) {
-        true => rustix::fs::chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), mode),
-        false => Err(Errno::ACCESS),
-    }
-}
-
-/// One transfer writes a part. Another one that had it may have given it its name, or removed it, between its opening here
-/// and the lock.
-fn lock(file: &File, folder: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    let other =
-        || io::Error::other("another transfer is writing it: try again when that has ended");
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        Errno::WOULDBLOCK => other(),
-        error => error.into(),
-    })?;
-    let (locked, named) = (
-        fstat(file)?,
-        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),
-    );
-    match named {
-        Ok(named) if (named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino) => Ok(()),
-        Ok(_) | Err(Errno::NOENT) => Err(other()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// What an earlier part has to be of: the same path, size and time.
 fn key(entry: &Entry, size: u64) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
@@ -568,17 +525,6 @@ fn is_same(there: Option<&Stat>, entry: &Entry, size: u64) -> bool {
 fn temporary(name: &[u8], end: &[u8]) -> Vec<u8> {
     let stem = hex(&blake3::hash(name).as_bytes()[..12]);
     [OURS, stem.as_bytes(), end].concat()
-}
-
-/// A link appears whole, in the place of what was there.
-fn make_link(folder: &OwnedFd, name: &[u8], target: &[u8]) -> rustix::io::Result<()> {
-    let new = temporary(name, b".link");
-    match unlinkat(folder, &new[..], AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error),
-    }
-    symlinkat(target, folder, &new[..])?;
-    renameat(folder, &new[..], folder, name)
 }
 
 /// Of this boot of the kernel; zeros where it is not told, and then nothing counts that was not synced.
@@ -759,15 +705,15 @@ mod tests {
         let mut target = target(folder.path(), false);
         let root = target.root.clone().unwrap();
         let part_name = name.file_name().unwrap().as_bytes();
-        let opened = File::from(open_own(&root, part_name, OFlags::empty()).unwrap());
+        let opened = File::from(own::open(&root, part_name, OFlags::empty()).unwrap());
         std::fs::rename(&name, folder.path().join("results.tar")).unwrap();
-        assert!(lock(&opened, &root, part_name).is_err());
+        assert!(own::lock(&opened, &root, part_name).is_err());
         // While one has it, another does not get it.
         let Prepared::Part(..) = part(&mut target) else {
             panic!("the name is free");
         };
-        let holds = File::from(open_own(&root, part_name, OFlags::empty()).unwrap());
-        lock(&holds, &root, part_name).unwrap();
+        let holds = File::from(own::open(&root, part_name, OFlags::empty()).unwrap());
+        own::lock(&holds, &root, part_name).unwrap();
         assert!(failure(part(&mut target)).contains("another transfer"));
     }
 }
