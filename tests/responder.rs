@@ -161,7 +161,7 @@ fn one_way_delay_is_told_apart_with_its_doubt_and_archived() {
     // Who does not know its clock states no delay.
     ends.write_file("kinds = ['echo', 'one_way']");
     ends.respond();
-    let is_known = fatpath_kernel::clock_error().unwrap().is_some();
+    let is_known = fatpath_clock::clock_error().unwrap().is_some();
     for more in [
         &["--duration", "1s"][..],
         &["--duration", "1s", "--clock-error", "1ms"],

@@ -4,8 +4,8 @@
 //! `cargo xtask abi` writes the Rust twins of bpf/include/abi.h, of setting_table.h and of the laws, `cargo xtask
 //! docs` the table of settings in docs/policy.md, `cargo xtask openapi` the document of the HTTP API; `cargo xtask
 //! check` fails when one of them differs, when a source file lacks its licence line, when a comment or document
-//! cites a file that is not there or docs/promises.md a test, when a link leads nowhere, when a pure crate depends on what it may not, or when modules depend on one another
-//! in a circle; `cargo xtask book` fails when a link of the book leads nowhere; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
+//! cites a file that is not there or docs/promises.md a test, when a link leads nowhere, when a pure crate depends on what it may not, when modules depend on one another
+//! in a circle, or when a crate is larger than 6,500 lines; `cargo xtask book` fails when a link of the book leads nowhere; `cargo xtask modules` prints how large each crate and its largest circle are; `cargo xtask test`
 //! runs all tests on this host, `cargo xtask kernels` those of the kernel under other kernels; `cargo xtask papers` runs
 //! the commands of docs/papers.md.
 

@@ -5,6 +5,7 @@ use crate::one_flow;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fatpath_capture::{Writer, Written};
+use fatpath_clock::{monotonic_ns, unix_ns};
 use fatpath_daemon::{Instance, InstanceOptions};
 use fatpath_sniffer::{Keep, OpenError, Sniffer};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub const HELP: &str = "\
@@ -176,8 +177,7 @@ fn capture(
 
 /// Of the clock that stamps packets.
 fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_nanos() as i64
+    unix_ns(monotonic_ns()) as i64
 }
 
 /// What the file holds.

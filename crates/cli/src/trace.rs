@@ -8,12 +8,12 @@ use crate::observed::Observed;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use fatpath_api::{FlowsQuery, SampleLine};
+use fatpath_clock::unix_ns;
 use fatpath_daemon::Instance;
 use fatpath_daemon::client::{Followed, follow_samples};
 use fatpath_plot::{FlowOverTime, Format, picture};
-use fatpath_record::{Bounds, Recorded, Recorder, Recovered, Row, Traced, read, recover};
+use fatpath_record::{Bounds, Recorded, Recorder, Row, Traced, dated, read, recover};
 use fatpath_units::show_count;
-use rustix::time::{ClockId, clock_gettime};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -124,27 +124,10 @@ fn begin(arguments: &TraceArguments, out: &Path) -> Result<Recorder> {
         total_bytes: arguments.total_size << 20,
         ..Bounds::default()
     };
-    let now = humantime::format_rfc3339_seconds(SystemTime::now());
-    let name = format!("trace-{}", now.to_string().replace(':', ""));
+    let name = dated("trace-", SystemTime::now());
     let recorder = Recorder::begin(out, &name, bounds)?;
     for recovered in recover(out)? {
-        match recovered {
-            Recovered::Finished(path) => {
-                eprintln!(
-                    "{}: an earlier trace left this file unfinished; it is finished now",
-                    path.display()
-                );
-            }
-            Recovered::Removed(path) => {
-                eprintln!(
-                    "{}: an earlier trace left this file without a row; it was deleted",
-                    path.display()
-                );
-            }
-            Recovered::Failed(_, why) => {
-                eprintln!("cannot finish a file that an earlier trace left unfinished: {why}");
-            }
-        }
+        eprintln!("{recovered}");
     }
     Ok(recorder)
 }
@@ -218,7 +201,8 @@ impl Counts {
             SampleLine::Lost(missed) => self.missed += missed,
             SampleLine::Sample(sample) => {
                 self.samples += 1;
-                let time_us = unix_us(sample.now_ns);
+                // The daemon's host is this one: samples carry its CLOCK_MONOTONIC.
+                let time_us = (unix_ns(sample.now_ns) / 1000) as i64;
                 let row = Row {
                     time_us,
                     sample: *sample,
@@ -229,15 +213,6 @@ impl Counts {
             }
         }
     }
-}
-
-/// The daemon's host is this one: samples carry its CLOCK_MONOTONIC.
-fn unix_us(monotonic_ns: u64) -> i64 {
-    let us = |id| {
-        let now = clock_gettime(id);
-        now.tv_sec * 1_000_000 + now.tv_nsec / 1000
-    };
-    us(ClockId::Realtime) - us(ClockId::Monotonic) + (monotonic_ns / 1000) as i64
 }
 
 fn say(out: &Path, counts: &Counts, recorded: &Recorded) {

@@ -2,8 +2,6 @@
 //! `fatpath try`, `fatpath policy suggest`, and the path's part of `fatpath doctor`: what a path from here is like, and
 //! what TCP makes of it. What follows from what was seen, `fatpath-doctor` decides.
 
-mod probe;
-
 use crate::forecast::{host, known, learn};
 use crate::model::given;
 use crate::paths::learned_of;
@@ -14,8 +12,8 @@ use fatpath_daemon::InstanceOptions;
 use fatpath_doctor::path::{Forecast, PathFacts, forecast, rough_rate};
 use fatpath_doctor::write_wrapped;
 use fatpath_path::{Host, Limit, Loss};
+use fatpath_perform::{Handshakes, Route, Transfer};
 use fatpath_units::show_count;
-use probe::{Handshakes, Route, Transfer};
 use serde::Serialize;
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -123,11 +121,11 @@ impl Probe {
 
     /// Asks the path.
     pub fn run(&self) -> Result<Tried> {
-        let (address, named) = probe::resolve(&self.destination)?;
+        let (address, named) = fatpath_perform::resolve(&self.destination)?;
         let asked = self.port.or(named);
-        let ports = asked.map_or(probe::PORTS.to_vec(), |port| vec![port]);
-        let handshakes = probe::handshakes(address, &ports)?;
-        let Route { local, mtu_bytes } = probe::route(address)?;
+        let ports = asked.map_or(fatpath_perform::PORTS.to_vec(), |port| vec![port]);
+        let handshakes = fatpath_perform::handshakes(address, &ports)?;
+        let Route { local, mtu_bytes } = fatpath_perform::route(address)?;
         let learned = learned_of(&self.instance, address, Some(local)).ok();
         let mut facts = PathFacts {
             rtt_us: handshakes.least_us,
@@ -165,7 +163,7 @@ impl Probe {
             eprintln!("sending to {address} port {port} for {} s", self.seconds);
         }
         let before = forecast(facts, &self.host());
-        let transfer = probe::transfer(address, port, self.seconds, before.mss_bytes)?;
+        let transfer = fatpath_perform::transfer(address, port, self.seconds, before.mss_bytes)?;
         // A flow that had most of what its window allows says nothing of the path's own rate.
         let is_windowed = transfer.goodput_bps > 0.6 * before.defaults.rate_bps;
         facts.rate = Some(known(

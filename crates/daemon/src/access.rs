@@ -1,54 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may ask the daemon and read what it writes: root, and the group `fatpath` where there is one.
+//! Who may ask the daemon: root, and the group `fatpath` where there is one.
 
 use crate::Instance;
 use anyhow::{Context, Result};
-use rustix::fs::{Mode, OFlags};
-use rustix::process::geteuid;
-use std::io;
-use std::os::unix::fs::{
-    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, fchown,
-};
+use fatpath_host::fatpath_group;
+use rustix::fs::Mode;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use tokio::net::UnixListener;
-
-/// The id of the group `fatpath`, from wherever this host keeps its groups (nsswitch.conf(5)).
-pub(crate) fn fatpath_group() -> Option<u32> {
-    uzers::get_group_by_name("fatpath").map(|group| group.gid())
-}
-
-/// Makes a folder where it is not, 0750 root:fatpath: who may ask the daemon may read what is in it.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    create_folder(folder)?;
-    match fatpath_group() {
-        Some(group) => chown(folder, None, Some(group)),
-        None => Ok(()),
-    }
-}
-
-/// The same where others may write: a link that somebody left there is refused, and so is a folder of another user.
-pub(crate) fn make_own_folder(folder: &Path) -> io::Result<()> {
-    create_folder(folder)?;
-    let mut options = std::fs::OpenOptions::new();
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
-    let opened = options
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(folder)?;
-    if opened.metadata()?.uid() != geteuid().as_raw() {
-        let why = "it belongs to another user";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    }
-    match fatpath_group() {
-        Some(group) => fchown(&opened, None, Some(group)),
-        None => Ok(()),
-    }
-}
-
-fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o750).create(folder)
-}
 
 /// Mode of the sockets for root and the group.
 const GROUP: u32 = 0o660;

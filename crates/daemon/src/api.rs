@@ -17,7 +17,6 @@ use crate::paths::{self, PathsState};
 use crate::phases::phases;
 use crate::policy_file::read_policy;
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
-use crate::traces::Traces;
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Query, State};
@@ -38,6 +37,7 @@ use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
     Status, TuneQuery, TunedFlow,
 };
+use fatpath_trace::Traces;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

@@ -7,6 +7,7 @@ use fatpath_archive::{Kind, rfc3339};
 use fatpath_host::Host;
 use fatpath_kernel::{Kernel, KernelError, Published, Takeover, cgroup_id, laws_of_others};
 use fatpath_policy::{AutoMode, Classifier, Policy, RUDE_LAW, RouteMetrics, Rule, routes};
+use fatpath_trace::Traces;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,6 @@ use crate::instruments::Instruments;
 use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes, rule_measured};
 use crate::phases::PhasesState;
 use crate::policy_file::read_policy_file;
-use crate::traces::Traces;
 
 /// Of sysctls on buffers, which the kernel doubles.
 const MOST_MAXIMUM_BYTES: u64 = (1 << 30) - 1;

@@ -31,7 +31,6 @@ mod run;
 mod shares;
 mod signals;
 mod state;
-mod traces;
 mod tuning_events;
 mod unload;
 mod workers;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduled tests: what `crates/measure` decides, done. Start at [`perform`] for one run, at `worker` for all.
+//! Scheduled tests: what `crates/measure` decides, done by `crates/perform`. Start at `worker`.
 
 mod leases;
 mod passive;
-mod perform;
 mod plan_file;
 mod worker;
 
@@ -13,12 +12,8 @@ use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-pub use perform::{peer_address, perform};
 pub use plan_file::{host_seed, parse_plan, read_plan_file};
 pub(crate) use worker::{Parts, follow_tests};
-
-/// A peer whose round-trip time is not known yet is taken to be as far as this.
-const UNKNOWN_RTT_US: u64 = 1_000_000;
 
 /// Requests that wait to be looked at.
 const MAX_REQUESTS: usize = 16;

@@ -12,9 +12,9 @@ mod memory;
 mod rules;
 
 use crate::archive::Archive;
-use crate::instruments::clock::steady_unix_ns;
 use anyhow::{Result, anyhow};
-use fatpath_kernel::monotonic_ns;
+use fatpath_clock::monotonic_ns;
+use fatpath_clock::steady_unix_ns;
 use fatpath_path::{Evidence, PathKey, Paths, Profile};
 use fatpath_policy::{Auto, AutoMode, Policy, Prefix};
 use ipnet::IpNet;

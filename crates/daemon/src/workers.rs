@@ -14,11 +14,11 @@ use crate::phases::follow_phases;
 use crate::shares::follow_shares;
 use crate::signals::{follow_ends, follow_hangups};
 use crate::state::DaemonState;
-use crate::traces::{choose_samples, write_samples};
 use crate::tuning_events::follow_tuning_events;
 use anyhow::Result;
 use fatpath_kernel::Kernel;
 use fatpath_supervisor::Supervisor;
+use fatpath_trace::{choose_samples, write_samples};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -126,7 +126,8 @@ fn start_traces(workers: &mut Supervisor, state: &DaemonState) {
             cgroups,
             ..
         } = &chooses;
-        choose_samples(traces, instruments, cgroups, heartbeat)
+        let subscribe = || instruments.subscribe();
+        choose_samples(traces, subscribe, |id| cgroups.path(id), heartbeat)
     });
     let traces = Arc::clone(&state.traces);
     workers.spawn_disk_thread("trace files", move |shutdown| {

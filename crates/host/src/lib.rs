@@ -6,16 +6,19 @@
 //! The administrator wins: what was changed by hand since is left alone, and said so.
 //! Routes are those of the network namespace in which the daemon runs.
 //!
-//! What the kernel counts of the host is read in [`counters`].
+//! What the kernel counts of the host is read in [`counters`]; `folders.rs` makes the
+//! folders of the daemon.
 //!
 //! Start at [`Host`].
 
 pub mod counters;
+mod folders;
 mod journal;
 mod netlink;
 mod routes;
 mod sysctl;
 
+pub use folders::{fatpath_group, make_folder, make_own_folder};
 use journal::Journal;
 pub use journal::JournalError;
 pub use routes::RouteError;

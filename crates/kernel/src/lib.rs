@@ -11,7 +11,6 @@
 mod bbr;
 mod build;
 mod cgroup;
-mod clock;
 mod error;
 mod events;
 mod handle;
@@ -41,7 +40,6 @@ use fatpath_abi::{self as abi, pod};
 
 pub use build::Build;
 pub use cgroup::{cgroup_directory, cgroup_id, cgroup_memory_max, cgroup_path};
-pub use clock::{ClockError, clock_error, clock_is_synchronised, monotonic_ns};
 pub use error::KernelError;
 pub use events::{Event, Events};
 pub use handle::Kernel;

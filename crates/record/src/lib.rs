@@ -23,7 +23,7 @@ pub use column::{Column, Table};
 pub use events::EventFile;
 pub use part::{Recovered, recover};
 pub use read::{Traced, read};
-pub use recorder::{Bounds, Recorded, Recorder};
+pub use recorder::{Bounds, Recorded, Recorder, dated};
 
 use fatpath_api::Sample;
 

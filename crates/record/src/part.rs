@@ -11,6 +11,7 @@ use crate::encode::Encoder;
 use parquet::errors::ParquetError;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
+use std::fmt;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -154,6 +155,33 @@ pub enum Recovered {
     Removed(PathBuf),
     /// It could not be finished, for this reason; it stays.
     Failed(PathBuf, String),
+}
+
+impl Recovered {
+    /// Its file needs somebody.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Recovered::Failed(..))
+    }
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, what) = match self {
+            Recovered::Finished(path) => (path, "it is finished now"),
+            Recovered::Removed(path) => (path, "it had no row, and was deleted"),
+            Recovered::Failed(_, why) => {
+                return write!(
+                    f,
+                    "cannot finish a file that an earlier trace left unfinished: {why}"
+                );
+            }
+        };
+        write!(
+            f,
+            "{}: an earlier trace left this file unfinished; {what}",
+            path.display()
+        )
+    }
 }
 
 /// Finishes what earlier recorders left in the folder; of one that runs still, nothing is touched.

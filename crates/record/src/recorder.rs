@@ -8,6 +8,7 @@ use crate::{RecordError, Row};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// How much a recorder keeps, and how often it writes.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +72,12 @@ pub struct Recorder {
     /// Finished, the oldest first.
     files: VecDeque<(PathBuf, u64)>,
     recorded: Recorded,
+}
+
+/// Of the files of a recorder that begins now: their names sort by time.
+pub fn dated(prefix: &str, now: SystemTime) -> String {
+    let now = humantime::format_rfc3339_seconds(now);
+    format!("{prefix}{now}").replace(':', "")
 }
 
 impl Recorder {

@@ -12,6 +12,9 @@ use circles::{Circle, circles};
 use std::path::{Path, PathBuf};
 use tree::Tree;
 
+/// A larger crate is to be divided.
+const MOST_CODE_LINES: usize = 6500;
+
 /// A crate as it is divided.
 struct Division {
     name: String,
@@ -31,10 +34,10 @@ pub fn print(root: &Path, named: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// One line a circle.
+/// Circles, and crates that are too large.
 pub fn breaches(root: &Path) -> Result<Vec<String>> {
     let divisions = divisions(root)?;
-    Ok(divisions.iter().flat_map(Division::descriptions).collect())
+    Ok(divisions.iter().flat_map(Division::breaches).collect())
 }
 
 impl Division {
@@ -55,6 +58,13 @@ impl Division {
         format!("{:<12} {lines:>6} {modules:>8} {largest:>15}", self.name)
     }
 
+    fn breaches(&self) -> Vec<String> {
+        self.descriptions()
+            .into_iter()
+            .chain(too_large(&self.name, self.tree.code_lines))
+            .collect()
+    }
+
     fn descriptions(&self) -> Vec<String> {
         self.circles.iter().map(|c| self.description(c)).collect()
     }
@@ -69,6 +79,12 @@ impl Division {
             circle.edges.join("\n    ")
         )
     }
+}
+
+fn too_large(name: &str, code_lines: usize) -> Option<String> {
+    (code_lines > MOST_CODE_LINES).then(|| {
+        format!("  {name}: {code_lines} lines of code without tests, {MOST_CODE_LINES} are allowed: divide the crate")
+    })
 }
 
 fn divisions(root: &Path) -> Result<Vec<Division>> {
@@ -168,6 +184,13 @@ mod tests {
             ),
         ]);
         assert_eq!(names(&seeded), [["a", "b"]]);
+    }
+
+    #[test]
+    fn a_crate_that_is_too_large_is_a_breach() {
+        assert_eq!(too_large("a", MOST_CODE_LINES), None);
+        let breach = too_large("a", MOST_CODE_LINES + 1).unwrap();
+        assert!(breach.contains("a: 6501 lines"), "{breach}");
     }
 
     #[test]

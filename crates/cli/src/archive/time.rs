@@ -2,6 +2,7 @@
 //! Times as the command line gives and prints them.
 
 pub use fatpath_archive::rfc3339 as shown;
+pub use fatpath_clock::now_us;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A date (UTC), or how long ago: µs since 1970.
@@ -17,12 +18,6 @@ pub fn time_us(text: &str) -> Result<i64, String> {
     us.ok_or_else(|| {
         "give a date (2026-11-23, 2026-11-23T10:15:00Z) or how long ago (90m, 7d)".to_owned()
     })
-}
-
-/// µs since 1970, now.
-pub fn now_us() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_micros() as i64)
 }
 
 #[cfg(test)]

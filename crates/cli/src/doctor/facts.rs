@@ -6,12 +6,12 @@ use super::rivals;
 use anyhow::Result;
 use fatpath_api::Status;
 use fatpath_api::endpoint::GetStatus;
+use fatpath_clock::clock_is_synchronised;
 use fatpath_daemon::{Instance, InstanceOptions, client, read_policy_file};
 use fatpath_doctor::{Daemon, Facts, Laws, PolicyFile, SYSCTLS, Seen, System};
 use fatpath_host::Sysctls;
 use fatpath_kernel::{
-    bpffs_is_mounted, cgroup_memory_max, clock_is_synchronised, has_group, laws_of_others,
-    registered_laws,
+    bpffs_is_mounted, cgroup_memory_max, has_group, laws_of_others, registered_laws,
 };
 use fatpath_policy::{Refused, memory_warnings, our_laws};
 use std::io::ErrorKind;

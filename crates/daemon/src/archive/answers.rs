@@ -2,7 +2,6 @@
 //! What the API answers about the archive. The databases are read, whoever writes them; each answer is bounded.
 
 use super::Archive;
-use super::event::now_us;
 use super::spool_worker::with_cause;
 use crate::answer::{Answer, AnswerTo, Failure};
 use axum::Json;
@@ -17,6 +16,7 @@ use fatpath_archive::store::{
     self, PathQuery, Record, Rollup, Store, StoreError, Width, parse_prefix, path_history,
 };
 use fatpath_archive::{Kind, rfc3339};
+use fatpath_clock::now_us;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::sync::Arc;

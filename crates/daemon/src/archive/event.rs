@@ -4,16 +4,10 @@
 use super::Archive;
 use fatpath_api::{Applied, FlowLogLine, TuneQuery};
 use fatpath_archive::{Event, Kind};
+use fatpath_clock::now_us;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// µs since 1970.
-pub(super) fn now_us() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_micros() as i64)
-}
 
 impl Archive {
     /// A tuned flow ended. Of the flows that moved little, one in so many is kept, and stands for all of them.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worker that moves segments from the spool to the store, and has the store forget what is kept no longer.
 
-use super::event::now_us;
 use super::spool_worker::with_cause;
 use super::{Archive, Settings};
 use anyhow::Result;
 use fatpath_archive::store::{Location, Migration, Retention, Store, Watch};
 use fatpath_archive::{SealedSegments, move_oldest};
+use fatpath_clock::now_us;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worker that appends queued events to the spool, and makes them durable each second.
 
-use super::event::now_us;
 use super::host_load::HostLoad;
 use super::{Archive, Settings};
-use crate::access::make_folder;
 use anyhow::{Context, Result, bail};
 use fatpath_api::ArchiveDrops;
 use fatpath_archive::{Bounds, Event, Kind, Origin, Spool};
+use fatpath_clock::now_us;
+use fatpath_host::make_folder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file of a log. It is bounded: a full file becomes `.1`, and the one before it goes.
 
-use crate::access::fatpath_group;
+use fatpath_host::fatpath_group;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -5,7 +5,8 @@
 use super::Instruments;
 use anyhow::Result;
 use fatpath_api::Sample;
-use fatpath_kernel::{Kernel, KernelError, monotonic_ns};
+use fatpath_clock::monotonic_ns;
+use fatpath_kernel::{Kernel, KernelError};
 use fatpath_supervisor::Heartbeat;
 use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::BorrowedFd;

@@ -6,19 +6,19 @@
 //! What the file cannot take, or what came faster than it was written, is counted and said.
 
 use super::Instruments;
-use super::clock::unix_ns;
 use crate::archive::Archive;
 use crate::flow_log::FlowLog;
 use anyhow::{Result, bail};
 use fatpath_api::{Flow, FlowView, Sample, SampleKind};
 use fatpath_archive::{Event, Kind};
+use fatpath_clock::unix_ns;
 use fatpath_estats::Changes;
 use fatpath_supervisor::Heartbeat;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::TryRecvError;
 
@@ -189,10 +189,7 @@ pub(crate) fn write_test(log: &FlowLog, event: &Event, outcome: &impl Serialize)
 }
 
 fn of_loss(lost: u64) -> Line {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let unix_ns = now.as_nanos() as u64;
+    let unix_ns = unix_ns(fatpath_clock::monotonic_ns());
     Line {
         unix_ns,
         timestamp: rfc3339(unix_ns),
@@ -330,14 +327,14 @@ mod tests {
     /// Samples are dated by a clock that nobody sets; only what is shown of them follows the host's.
     #[test]
     fn an_event_is_dated_by_the_hosts_clock_as_it_is_now() {
-        let now = fatpath_kernel::monotonic_ns();
+        let now = fatpath_clock::monotonic_ns();
         let shown = |ns| humantime::parse_rfc3339(&rfc3339(unix_ns(ns))).unwrap();
         let five_seconds_ago = shown(now - 5_000_000_000);
-        let age = SystemTime::now().duration_since(five_seconds_ago);
+        let age = std::time::SystemTime::now().duration_since(five_seconds_ago);
         assert_eq!(age.unwrap().as_secs(), 5);
         // After the daemon's clock, as by a reader on another processor: now, not an overflow.
         let later = shown(now + 3_600_000_000_000);
-        assert!(later <= SystemTime::now());
+        assert!(later <= std::time::SystemTime::now());
     }
 
     #[test]

@@ -6,7 +6,6 @@
 
 pub(crate) mod answers;
 mod budget;
-pub(crate) mod clock;
 pub(crate) mod follow;
 pub(crate) mod lines;
 mod measured;
@@ -51,7 +50,7 @@ impl Instruments {
             table: Mutex::new(FlowTable::new(Bounds::default())),
             tally: Mutex::new(Tally::new(
                 TallyBounds::default(),
-                fatpath_kernel::monotonic_ns(),
+                fatpath_clock::monotonic_ns(),
             )),
             samples: broadcast::Sender::new(LAG),
             wants_untracked: AtomicBool::new(true),

@@ -5,10 +5,10 @@
 //! all. There is no TLS here: the way to another host is a collector's on this one. Start at [`export`].
 
 use super::Instruments;
-use super::clock::{steady_unix_ns, unix_ns};
 use super::measured::{self, Kind, Value, measure};
 use crate::collector::Collector;
 use anyhow::{Context, Result, bail, ensure};
+use fatpath_clock::{steady_unix_ns, unix_ns};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
 use hyper::body::Bytes;
@@ -114,7 +114,7 @@ async fn exchange(collector: &Collector, message: Vec<u8>) -> Result<()> {
 }
 
 fn request(metrics: Vec<measured::Metric>) -> ExportMetricsServiceRequest {
-    let now_ns = unix_ns(fatpath_kernel::monotonic_ns());
+    let now_ns = unix_ns(fatpath_clock::monotonic_ns());
     let metrics = metrics.into_iter().map(|one| metric(one, now_ns)).collect();
     let uname = rustix::system::uname();
     let resource = Resource {

@@ -3,7 +3,6 @@
 
 use super::leases::LocalLeases;
 use super::passive::enough_flows;
-use super::perform::{now_us, peer_address, perform};
 use super::{Measurements, Refusal, Request, host_seed};
 use crate::archive::Archive;
 use crate::flow_log::Logs;
@@ -11,8 +10,10 @@ use crate::paths::PathsState;
 use anyhow::Result;
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 use fatpath_archive::{Event, Kind};
+use fatpath_clock::now_us;
 use fatpath_measure::outcome::{is_failure, main_value, outcome};
 use fatpath_measure::{Schedule, Test};
+use fatpath_perform::{UNKNOWN_RTT_US, peer_address, perform};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -257,7 +258,7 @@ fn run(
 /// While it holds a lease on each of the test's resources.
 fn run_alone(parts: &Parts, leases: &LocalLeases, test: &Test, rtt_us: Option<u64>) -> TestOutcome {
     let goes_on = || !parts.shutdown.is_cancelled();
-    let most_us = test.timeout_us(rtt_us.unwrap_or(super::UNKNOWN_RTT_US));
+    let most_us = test.timeout_us(rtt_us.unwrap_or(UNKNOWN_RTT_US));
     let ttl = Duration::from_micros(most_us + LEASE_MARGIN_US);
     let (begun, patience) = (Instant::now(), Duration::from_micros(test.every_us));
     let waits_on = || goes_on() && begun.elapsed() < patience;

@@ -6,8 +6,8 @@
 
 use crate::KernelError;
 use crate::abi::{fp_instruments, fp_sampling};
-use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
+use fatpath_clock::monotonic_ns;
 
 /// After so long without a sample nothing holds flows back.
 const QUIET_NS: u64 = 2_000_000_000;

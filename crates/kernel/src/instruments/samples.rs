@@ -7,7 +7,6 @@
 use crate::KernelError;
 use crate::abi::{self, fp_sample, fp_tcp};
 use crate::bbr::bbr_state;
-use crate::clock::monotonic_ns;
 use crate::events::follow_ring;
 use crate::handle::Kernel;
 use crate::maps::Table;
@@ -16,6 +15,7 @@ use crate::pins::{LINK_WALK_MOVED, LINK_WALK_SAMPLES};
 use crate::pod::name_of;
 use crate::tune::flow::{endpoint, tick_us};
 use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
+use fatpath_clock::monotonic_ns;
 use libbpf_rs::{Iter, Link};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;

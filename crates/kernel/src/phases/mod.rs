@@ -10,13 +10,13 @@ mod functions;
 mod libraries;
 
 use crate::build::Build;
-use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
 use crate::maps::Table;
 use crate::object::program;
 use crate::pod::value_of;
 use crate::{KernelError, abi};
 use fatpath_api::{PhaseLibrary, PhaseProcess};
+use fatpath_clock::monotonic_ns;
 use fatpath_policy::PhaseTable;
 use functions::{Function, functions};
 use libbpf_rs::{Link, MapCore, Object};

@@ -5,10 +5,10 @@
 //! is bounded by the map.
 
 use crate::abi;
-use crate::clock::monotonic_ns;
 use crate::error::KernelError;
 use crate::pod::value_of;
 use crate::police::Police;
+use fatpath_clock::monotonic_ns;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::time::Duration;
 use zerocopy::IntoBytes;

@@ -6,7 +6,6 @@ use crate::abi::{
     self, FP_FLOW_ESTABLISHED, FP_SYN_IS_LOST_NS, fp_flow_record, fp_new_flow, fp_tcp,
 };
 use crate::bbr::bbr_state;
-use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
 use crate::pins::{LINK_KEEP_NEW, LINK_LIST_FLOWS};
 use crate::pod::{text_of, value_of};
@@ -15,6 +14,7 @@ use fatpath_api::{
     Flow, Limits, Measures, Opened, RudeFlow, RudeMode, SettingOutcome, SettingReport,
     SettingValue, TunedFlow, packets_in_flight,
 };
+use fatpath_clock::monotonic_ns;
 use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

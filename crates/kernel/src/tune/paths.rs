@@ -5,13 +5,13 @@
 //! One path is changed without a look at any other and at any flow: flows that live follow at their next round trip.
 
 use crate::abi;
-use crate::clock::monotonic_ns;
 use crate::handle::Kernel;
 use crate::pod::field_of;
 use crate::tune::publish::{buffer_max, named_ids};
 use crate::tune::rule::{PATH_RULE_IDS, rule_of};
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
+use fatpath_clock::monotonic_ns;
 use fatpath_policy::{Prefix, Rule};
 use libbpf_rs::{MapCore, MapFlags};
 use std::collections::{HashMap, HashSet};

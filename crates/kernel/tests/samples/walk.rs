@@ -3,7 +3,8 @@
 
 use crate::sampling_in_turn;
 use crate::support::wire::{B4, Wire, transfer};
-use fatpath_kernel::{Kernel, monotonic_ns};
+use fatpath_clock::monotonic_ns;
+use fatpath_kernel::Kernel;
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -2,7 +2,8 @@
 //! Flows that no rule of the policy matches get what was learned of their paths, and follow when it changes.
 
 use crate::support::{Loaded, turn};
-use fatpath_kernel::{PathAddresses, PathChange, PathRule, PathStart, monotonic_ns};
+use fatpath_clock::monotonic_ns;
+use fatpath_kernel::{PathAddresses, PathChange, PathRule, PathStart};
 use fatpath_policy::{Classifier, Policy, Prefix, parse};
 use libbpf_rs::{MapCore, MapFlags};
 use socket2::{Domain, Socket, Type};

@@ -12,7 +12,8 @@ use crate::figure::{Better, Figure, Summary};
 use crate::loaded::Loaded;
 use crate::run::Run;
 use anyhow::{Result, ensure};
-use fatpath_kernel::{Kernel, monotonic_ns};
+use fatpath_clock::monotonic_ns;
+use fatpath_kernel::Kernel;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run of a test, from its command line to its outcome.
 
-use super::UNKNOWN_RTT_US;
 use fatpath_api::{TestNote, TestOutcome};
+use fatpath_clock::now_us;
 use fatpath_launch::{End, Ended};
 use fatpath_measure::outcome::{error, outcome};
 use fatpath_measure::{Test, Tool, Values};
 use std::net::{IpAddr, ToSocketAddrs};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+
+/// A peer whose round-trip time is not known yet is taken to be as far as this.
+pub const UNKNOWN_RTT_US: u64 = 1_000_000;
 
 /// Runs a test until it ends, until its time is over, or until `goes_on` says no. `rtt_us` is what is known of its
 /// peer.
@@ -74,12 +77,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
-}
-
-/// µs since 1970.
-pub(crate) fn now_us() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_micros() as i64)
 }
 
 #[cfg(test)]

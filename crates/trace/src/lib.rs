@@ -26,14 +26,14 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use choose::choose_samples;
-pub(crate) use write::write_samples;
+pub use choose::choose_samples;
+pub use write::write_samples;
 
 /// Samples that wait for the files, at most: of 1 KB each about 16 MB.
 const MAX_QUEUED: usize = 16_384;
 
 /// The traces of this daemon.
-pub(crate) struct Traces {
+pub struct Traces {
     live: watch::Sender<Arc<Live>>,
     queue: SyncSender<Queued>,
     queued: Mutex<Receiver<Queued>>,
@@ -74,7 +74,7 @@ impl Default for Traces {
 
 impl Traces {
     /// A policy became live, or its rules have other numbers; a trace that is as it was goes on.
-    pub(crate) fn set_policy(&self, wanted: &[Trace], rules: HashMap<u32, String>) {
+    pub fn set_policy(&self, wanted: &[Trace], rules: HashMap<u32, String>) {
         let before = self.live();
         let running = wanted.iter().map(|trace| {
             let same = before.running.iter().find(|one| one.trace == *trace);
@@ -85,7 +85,7 @@ impl Traces {
     }
 
     /// How they fare.
-    pub(crate) fn status(&self) -> Vec<TraceStatus> {
+    pub fn status(&self) -> Vec<TraceStatus> {
         self.live().running.iter().map(|one| one.status()).collect()
     }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files of one trace: `FOLDER/NAME/daemon-TIME-0001.parquet` and so on, of this daemon and of those before it.
 
-use super::Running;
-use crate::access::{fatpath_group, make_folder, make_own_folder};
-use crate::instruments::clock::unix_ns;
+use crate::Running;
 use anyhow::{Context, Result};
 use fatpath_api::Sample;
-use fatpath_kernel::monotonic_ns;
+use fatpath_clock::{monotonic_ns, unix_ns};
+use fatpath_host::{fatpath_group, make_folder, make_own_folder};
 use fatpath_policy::Trace;
-use fatpath_record::{Bounds, Recorder, Recovered, Row, recover};
+use fatpath_record::{Bounds, Recorder, Recovered, Row, dated, recover};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,15 +32,15 @@ const MOST_ROWS: usize = 4096;
 
 /// What became of a trace's samples.
 #[derive(Default)]
-pub(super) struct Written {
-    pub(super) written: u64,
-    pub(super) lost: u64,
-    pub(super) files: u64,
-    pub(super) bytes: u64,
-    pub(super) error: Option<String>,
+pub(crate) struct Written {
+    pub(crate) written: u64,
+    pub(crate) lost: u64,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) error: Option<String>,
 }
 
-pub(super) struct Files {
+pub(crate) struct Files {
     running: Arc<Running>,
     recorder: Option<Recorder>,
     /// Samples that came while there was no recorder.
@@ -52,7 +51,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn of(running: &Arc<Running>) -> Files {
+    pub(crate) fn of(running: &Arc<Running>) -> Files {
         let now = Instant::now();
         Files {
             running: Arc::clone(running),
@@ -64,15 +63,15 @@ impl Files {
         }
     }
 
-    pub(super) fn running(&self) -> &Arc<Running> {
+    pub(crate) fn running(&self) -> &Arc<Running> {
         &self.running
     }
 
-    pub(super) fn are_of(&self, running: &Arc<Running>) -> bool {
+    pub(crate) fn are_of(&self, running: &Arc<Running>) -> bool {
         Arc::ptr_eq(&self.running, running)
     }
 
-    pub(super) fn take(&mut self, sample: &Sample) {
+    pub(crate) fn take(&mut self, sample: &Sample) {
         self.took = Instant::now();
         if self.recorder.is_none() {
             self.try_to_begin();
@@ -112,7 +111,7 @@ impl Files {
     }
 
     /// What does not depend on a sample.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let is_idle = self.traces_nothing() && self.took.elapsed() >= IDLE;
         if let Some(recorder) = &mut self.recorder {
             let is_due = self.flushed.elapsed() >= FLUSH_INTERVAL;
@@ -136,7 +135,7 @@ impl Files {
     }
 
     /// What was written stays.
-    pub(super) fn end(mut self) {
+    pub(crate) fn end(mut self) {
         if let Some(recorder) = &mut self.recorder {
             let said = recorder.close();
             self.say(said);
@@ -186,8 +185,7 @@ fn begin(trace: &Trace) -> Result<Recorder> {
             )
         })?;
     recover(&folder)?.iter().for_each(log);
-    let now = humantime::format_rfc3339_seconds(SystemTime::now());
-    let name = format!("{PREFIX}{now}").replace(':', "");
+    let name = dated(PREFIX, SystemTime::now());
     let mut recorder = Recorder::begin(&folder, &name, bounds(trace))?
         .shared_with(fatpath_group())
         .after_earlier(PREFIX)?;
@@ -199,15 +197,10 @@ fn begin(trace: &Trace) -> Result<Recorder> {
 }
 
 fn log(recovered: &Recovered) {
-    let (path, what) = match recovered {
-        Recovered::Finished(path) => (path, "it is finished now"),
-        Recovered::Removed(path) => (path, "without a row; it was deleted"),
-        Recovered::Failed(_, why) => {
-            return tracing::error!("cannot finish a file that an earlier daemon left: {why}");
-        }
-    };
-    let path = path.display();
-    tracing::info!("{path}: an earlier daemon left this file unfinished: {what}");
+    match recovered.is_failure() {
+        true => tracing::error!("{recovered}"),
+        false => tracing::info!("{recovered}"),
+    }
 }
 
 /// So that the bounds of the policy hold with the last group of a file, by which it may be larger than its own.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worker that looks at every sample while there is a trace, and queues those of chosen flows.
 
-use super::meant::is_meant;
-use super::{Live, Traces};
-use crate::cgroup_paths::CgroupPaths;
-use crate::instruments::Instruments;
+use crate::meant::is_meant;
+use crate::{Live, Traces};
 use anyhow::{Result, bail};
 use fatpath_api::{Sample, SampleKind};
 use fatpath_supervisor::Heartbeat;
@@ -15,14 +13,15 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 
-/// Without a trace it does not listen, so that nobody hands samples over.
+/// Follows what `subscribe` gives, and asks `cgroup_path` for the path of a cgroup by its id. Without a trace it does
+/// not listen, so that nobody hands samples over.
 ///
 /// # Errors
 /// When there can be no more samples.
-pub(crate) fn choose_samples(
+pub fn choose_samples(
     traces: &Traces,
-    instruments: &Instruments,
-    cgroups: &CgroupPaths,
+    subscribe: impl Fn() -> Receiver<Arc<Sample>>,
+    cgroup_path: impl Fn(u64) -> Option<String>,
     heartbeat: &Heartbeat,
 ) -> Result<()> {
     let mut live = traces.live.subscribe();
@@ -35,18 +34,18 @@ pub(crate) fn choose_samples(
         drop(waited);
         let chooser = Chooser {
             traces,
-            cgroups,
+            cgroup_path: &cgroup_path,
             live: traces.live(),
         };
-        if !chooser.follow(&mut live, instruments.subscribe(), heartbeat)? {
+        if !chooser.follow(&mut live, subscribe(), heartbeat)? {
             return Ok(());
         }
     }
 }
 
-struct Chooser<'a> {
+struct Chooser<'a, P> {
     traces: &'a Traces,
-    cgroups: &'a CgroupPaths,
+    cgroup_path: &'a P,
     live: Arc<Live>,
 }
 
@@ -56,7 +55,7 @@ enum Next {
     Sample(Result<Arc<Sample>, RecvError>),
 }
 
-impl Chooser<'_> {
+impl<P: Fn(u64) -> Option<String>> Chooser<'_, P> {
     /// Until no trace is left; false: the daemon is to end.
     fn follow(
         mut self,
@@ -107,7 +106,7 @@ impl Chooser<'_> {
 
     fn choose(&self, sample: &Arc<Sample>) {
         let rule = self.live.rule_of(sample);
-        let cgroup = || self.cgroups.path(sample.flow.cgroup_id);
+        let cgroup = || (self.cgroup_path)(sample.flow.cgroup_id);
         for running in &self.live.running {
             if is_meant(&running.trace, sample, rule, cgroup) && running.places.lock().take(sample)
             {

@@ -18,7 +18,7 @@ const MOST_REMEMBERED: usize = 65_536;
 
 /// The flows of a trace.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     most: usize,
     interval_ns: u64,
     traced: HashMap<u64, Traced>,
@@ -36,7 +36,7 @@ struct Traced {
 }
 
 impl Places {
-    pub(super) fn new(max_flows: u32, interval_us: u32) -> Places {
+    pub(crate) fn new(max_flows: u32, interval_us: u32) -> Places {
         Places {
             most: max_flows as usize,
             interval_ns: u64::from(interval_us) * 1000,
@@ -48,17 +48,17 @@ impl Places {
     }
 
     /// Flows that have a place.
-    pub(super) fn traced(&self) -> usize {
+    pub(crate) fn traced(&self) -> usize {
         self.traced.len()
     }
 
     /// Flows that found none when they were first seen.
-    pub(super) fn left_out(&self) -> u64 {
+    pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }
 
     /// Takes the next sample of a flow that the trace is for; whether it is to be recorded.
-    pub(super) fn take(&mut self, sample: &Sample) -> bool {
+    pub(crate) fn take(&mut self, sample: &Sample) -> bool {
         let (cookie, now_ns) = (sample.flow.cookie, sample.now_ns);
         let is_end = sample.kind == SampleKind::End;
         if !self.traced.contains_key(&cookie) && !self.give_place(cookie, now_ns) {
@@ -93,13 +93,13 @@ impl Places {
     }
 
     /// A flow ended, whatever it matched at last.
-    pub(super) fn forget(&mut self, cookie: u64) {
+    pub(crate) fn forget(&mut self, cookie: u64) {
         self.traced.remove(&cookie);
         self.without.remove(&cookie);
     }
 
     /// Flows whose end was lost give up their places.
-    pub(super) fn clear_silent(&mut self, now_ns: u64) {
+    pub(crate) fn clear_silent(&mut self, now_ns: u64) {
         let looked = self.looked_ns.map(|looked| now_ns.saturating_sub(looked));
         if looked.is_none_or(|ago| ago >= LOOK_NS) {
             self.looked_ns = Some(now_ns);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks a path: handshakes with the peer, the kernel's route, and a short transfer.
+//! What a path is like from here.
 
+use crate::perform;
 use anyhow::{Context, Result, bail};
-use fatpath_daemon::measure::perform;
 use fatpath_measure::{Iperf3, Protocol, Test, Tool};
 use rustix::net::sockopt;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worker that writes queued samples.
 
-use super::files::Files;
-use super::{MAX_QUEUED, Queued, Running, Traces};
+use crate::files::Files;
+use crate::{MAX_QUEUED, Queued, Running, Traces};
 use anyhow::{Result, bail};
 use fatpath_api::Sample;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When there can be no more samples.
-pub(crate) fn write_samples(traces: &Traces, shutdown: &CancellationToken) -> Result<()> {
+pub fn write_samples(traces: &Traces, shutdown: &CancellationToken) -> Result<()> {
     let queued = traces.queued.lock();
     let mut writer = Writer {
         traces,

@@ -6,7 +6,7 @@ use fatpath_policy::{Flow, Trace, Verdict};
 
 /// `rule` is the name of the flow's rule; `cgroup` gives the path of its cgroup, and is asked only where nothing else
 /// decides.
-pub(super) fn is_meant(
+pub(crate) fn is_meant(
     trace: &Trace,
     sample: &Sample,
     rule: Option<&str>,
