@@ -92,6 +92,14 @@ pub fn read(file: &impl AsFd, which: Which) -> io::Result<Vec<Attribute>> {
     }
 }
 
+/// It has these attributes of `which`, and no others.
+pub fn are(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> bool {
+    let is_all = |there: Vec<Attribute>| {
+        there.len() == wanted.len() && wanted.iter().all(|one| there.contains(one))
+    };
+    read(file, which).is_ok_and(is_all)
+}
+
 /// Gives an open file these attributes, and takes those of `which` from it that are not among them; privileged ones stay,
 /// as the system gives them by itself. Gives what could not be done, in words.
 pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Vec<String> {
@@ -193,6 +201,7 @@ mod tests {
             read
         };
         assert_eq!(read_all(), wanted);
+        assert!(are(&file, USER, &wanted) && !are(&file, USER, &wanted[..1]));
         let wanted = [attribute("user.a", b"2")];
         assert_eq!(apply(&file, USER, &wanted), [""; 0]);
         assert_eq!(read_all(), wanted);

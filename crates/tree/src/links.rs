@@ -147,9 +147,14 @@ fn make_room(folder: &OwnedFd, name: &[u8]) -> rustix::io::Result<()> {
 pub struct Found(HashMap<Inode, (Vec<u8>, u64)>);
 
 impl Found {
-    /// A file is called `name`, and has so many `names` in all. Gives the name that it was found by before.
+    /// A file is called `name`, and has so many `names` in all. Gives the name that it was found by before, where that is
+    /// remembered.
     pub fn name(&mut self, inode: Inode, names: u64, name: &[u8]) -> Option<Vec<u8>> {
+        let is_full = self.0.len() >= MOST_KNOWN;
         let Some((first, left)) = self.0.get_mut(&inode) else {
+            if is_full {
+                return None; // it goes once more
+            }
             self.0
                 .insert(inode, (name.to_vec(), names.saturating_sub(1)));
             return None;

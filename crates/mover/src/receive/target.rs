@@ -331,12 +331,13 @@ impl Target {
             return;
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(folder, name, flags, Mode::empty()).and_then(|file| {
-            let is_own = fstat(&file)?.st_uid == geteuid().as_raw();
-            is_own.then_some(file).ok_or(Errno::PERM)
-        });
-        let refused = match file {
-            Ok(file) => attributes::apply(&file, which, &entry.attributes),
+        let opened = openat(folder, name, flags, Mode::empty())
+            .and_then(|file| Ok((fstat(&file)?.st_uid == geteuid().as_raw(), file)));
+        let wanted = &entry.attributes;
+        let refused = match opened {
+            Ok((true, file)) => attributes::apply(&file, which, wanted),
+            Ok((false, file)) if attributes::are(&file, which, wanted) => vec![],
+            Ok(_) => vec!["attributes: the file is another user's".to_owned()],
             Err(error) => vec![format!("attributes: {}", io::Error::from(error))],
         };
         for why in refused {
