@@ -95,6 +95,7 @@ impl Entry {
 mod tests {
     use super::super::{Agreed, Answer, Hello, Problem, Receives, VERSION, decode};
     use super::*;
+    use fatpath_tree::attributes::Attribute;
 
     #[test]
     fn no_message_has_texts_without_end() {
@@ -107,21 +108,28 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_has_a_path_without_end() {
-        let entry = |bytes: usize| {
+    fn no_entry_has_a_path_or_attributes_without_end() {
+        let entry = |path: usize, values: &[usize]| {
+            let attributes = values.iter().map(|bytes| Attribute {
+                name: vec![],
+                value: vec![0; *bytes],
+            });
             let entry = Entry {
                 object: 0,
-                path: vec![b'x'; bytes],
+                path: vec![b'x'; path],
                 kind: Kind::Folder,
                 mode: 0,
                 modified: (0, 0),
                 accessed: (0, 0),
-                attributes: vec![],
+                attributes: attributes.collect(),
             };
             postcard::to_stdvec(&Message::Entries(vec![entry])).unwrap()
         };
-        assert!(decode(&entry(MOST_PATH_BYTES)).is_some());
-        assert_eq!(decode(&entry(MOST_PATH_BYTES + 1)), None);
+        assert!(decode(&entry(MOST_PATH_BYTES, &[])).is_some());
+        assert_eq!(decode(&entry(MOST_PATH_BYTES + 1, &[])), None);
+        assert!(decode(&entry(1, &[32 << 10, 31 << 10])).is_some());
+        assert_eq!(decode(&entry(1, &[32 << 10, 32 << 10])), None);
+        assert_eq!(decode(&entry(1, &[0; 2000])), None, "many weigh, too");
     }
 
     /// Four mebibytes of the shortest take some hundred in memory.

@@ -548,6 +548,10 @@ fn umask() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Hole;
+    use crate::receive::part::Parts;
+    use fatpath_transport::frame::Write;
+    use std::os::unix::fs::FileExt;
 
     fn target(folder: &Path, is_recursive: bool) -> Target {
         let receives = Receives {
@@ -656,6 +660,38 @@ mod tests {
             attributes: vec![],
         };
         target.prepare(&entry)
+    }
+
+    /// What came first stays, as it may be hashed by now; what is told of beyond the file's end fails it.
+    #[test]
+    fn a_hole_replaces_nothing_and_ends_within_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let Prepared::Part(one, _) = part(&mut target(folder.path(), false)) else {
+            panic!("a file is taken");
+        };
+        let file = one.spec.file.clone();
+        let mut parts = Parts::default();
+        parts.parts.insert(1, one);
+        let hole = |until| Hole {
+            object: 1,
+            from: 0,
+            until,
+        };
+        for bytes in [b"x", b"y"] {
+            parts.write(&Write {
+                object: 1,
+                offset: 0,
+                bytes,
+            });
+        }
+        assert_eq!((parts.hole(&hole(1)), parts.bytes), (0, 1));
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 0).unwrap();
+        assert_eq!(byte, *b"x");
+        assert_eq!(parts.hole(&hole(2)), 0);
+        let failure = parts.parts.get_mut(&1).and_then(|part| part.take_failure());
+        assert!(failure.is_some());
+        assert_eq!(parts.ready, [1], "it was whole before");
     }
 
     /// The name of the part that `target` would make.
