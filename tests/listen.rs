@@ -7,16 +7,16 @@ mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::listener::*;
 use support::mover::*;
-use support::{FATPATH, alone, until};
+use support::{alone, until};
 
 #[test]
 fn files_go_to_a_listener_and_are_the_writers() {
@@ -215,6 +215,8 @@ fn nothing_leaves_the_listeners_folder() {
         let said = ends.refused(ends.send(&file, below, &[]));
         assert!(said.contains(why), "{below}: {said}");
     }
+    let said = ends.refused(ends.send(&file, "", &["-r", "--delete"]));
+    assert!(said.contains("a listener deletes nothing"), "{said}");
     // An absolute path is one below the folder.
     done(ends.send(&file, &ends.text("outside"), &[]));
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
@@ -224,13 +226,137 @@ fn nothing_leaves_the_listeners_folder() {
     );
     let said = ends.refused(ends.send(&file, "", &["--ports", "40000-40010"]));
     assert!(said.contains("--ports 50000-51000"), "{said}");
-    let mut fetch = Command::new(FATPATH);
-    let place = format!("fatpath://127.0.0.1:{}/file", ends.port());
-    let output = fetch
-        .args(["recv", &place, &ends.text("outside"), "--json"])
+}
+
+/// Files of the listener's folder, for the end that may fetch them.
+fn gives() -> Ends {
+    let ends = Ends::new(&["--give-to", "127.0.0.1"]);
+    fs::create_dir_all(ends.there().join("top/deep")).unwrap();
+    fs::write(ends.there().join("top/big"), content(5_000_000)).unwrap();
+    fs::write(ends.there().join("top/deep/small"), "small").unwrap();
+    symlink("big", ends.there().join("top/link")).unwrap();
+    ends
+}
+
+#[test]
+fn files_are_fetched_from_a_listener() {
+    let Some(_alone) = alone() else { return };
+    let ends = gives();
+    for carrier in ["udp", "tcp"] {
+        let to = ends.path(carrier);
+        let report = done(ends.fetch("top", &to, &["-r", "--carrier", carrier]));
+        assert_eq!(
+            (&report["stored"], &report["carrier"]),
+            (&5.into(), &carrier.into())
+        );
+        same(&ends.there().join("top"), &to.join("top"));
+        let again = done(ends.fetch("top", &to, &["-r", "--carrier", carrier]));
+        assert_eq!(again["moved_bytes"], 0, "{again}");
+        assert!(is_clean(&to));
+    }
+    let ended = ends.listener.as_ref().unwrap().event("ended", |_| true);
+    assert_eq!(
+        (&ended["name"], &ended["report"]["is_given"]),
+        (&"127.0.0.1".into(), &true.into())
+    );
+    let output = ends
+        .fetch("/top/big", Path::new("-"), &[])
         .output()
         .unwrap();
-    assert!(error_of(&output).contains("gives none"), "{output:?}");
+    assert!(output.status.success() && output.stdout == content(5_000_000));
+    // Both ways at once, and what is arriving there is nobody's to fetch.
+    let file = ends.file(LONG);
+    let sender = begun(&ends, &file);
+    let dry = done(ends.fetch("top", &ends.path("dry"), &["-r", "-n"]));
+    assert_eq!(
+        (&dry["stored"], ends.path("dry").exists()),
+        (&5.into(), false)
+    );
+    let (part, _) = part_bytes(&ends.there()).unwrap();
+    let part = part.file_name().unwrap().to_str().unwrap();
+    let said = ends.refused(ends.fetch(part, &ends.path("part"), &[]));
+    assert!(said.contains("begins with .fatpath-"), "{said}");
+    assert!(sender.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn a_fetch_goes_on_after_either_end_was_killed() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = gives();
+    fs::write(ends.there().join("file"), content(LONG)).unwrap();
+    let to = ends.path("to");
+    let mut arrived = 0;
+    for is_listener in [false, true] {
+        let mut caller = started(ends.fetch("file", &to, &["--limit", "100mbit"]));
+        arrived = until("a part to grow", || {
+            let bytes = part_bytes(&to).map_or(0, |(_, bytes)| bytes);
+            (bytes > arrived + LONG as u64 / 8).then_some(bytes)
+        });
+        match is_listener {
+            false => kill(caller.id(), Signal::KILL),
+            true => _ = ends.listener().end(Signal::KILL),
+        }
+        assert!(!caller.wait().unwrap().success());
+    }
+    ends.listen(&["--give-to", "127.0.0.1"]);
+    let rest = done(ends.fetch("file", &to, &[]));
+    assert!(
+        rest["moved_bytes"].as_u64().unwrap() < LONG as u64 * 7 / 8,
+        "{rest}"
+    );
+    same(&ends.there().join("file"), &to.join("file"));
+    assert!(is_clean(&to));
+}
+
+#[test]
+fn only_those_may_fetch_that_the_listener_names_and_only_below_its_folder() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = gives();
+    let to = ends.path("to");
+    fs::write(ends.path("secret"), "secret").unwrap();
+    fs::write(ends.there().join("hidden"), "hidden").unwrap();
+    fs::set_permissions(ends.there().join("hidden"), Permissions::from_mode(0o600)).unwrap();
+    symlink(ends.path("secret"), ends.there().join("out")).unwrap();
+    symlink("..", ends.there().join("up")).unwrap();
+    for (path, why) in [
+        ("../secret", "leaves the target folder"),
+        ("top/../../secret", "leaves the target folder"),
+        ("top//big", "an empty name"),
+    ] {
+        let said = ends.refused(ends.fetch(path, &to, &["-r"]));
+        assert!(said.contains(why), "{path}: {said}");
+    }
+    // An absolute path is one below the folder; what root alone may read, the writer may not.
+    for (path, why) in [
+        ("out", "none is followed"),
+        ("up/secret", "none is followed"),
+        ("up", "none is followed"),
+        ("top/link", "none is followed"),
+        (&ends.text("secret"), "No such file"),
+        ("hidden", "Permission denied"),
+        ("top", "is a folder: give -r"),
+    ] {
+        let more = if path == "top" { &[][..] } else { &["-r"] };
+        let output = ends.fetch(path, &to, more).output().unwrap();
+        let why_not = report(&output)["failures"][0]["why"].to_string();
+        assert!(
+            output.status.code() == Some(1) && why_not.contains(why),
+            "{path}: {output:?}"
+        );
+    }
+    assert!(fs::read_dir(&to).map_or(0, Iterator::count) == 0);
+    // Who is let in under another name may send, and not fetch; so may all where nobody is named.
+    ends.keys(&["new", "--key", &ends.text("other")]);
+    let (key, file) = (ends.key("other"), ends.text("trusted-caller"));
+    ends.keys(&["trust", "caller", &key, "other", "--trust", &file]);
+    done(ends.send_by("other", &ends.path("secret"), "", &[]));
+    let said = ends.refused(ends.fetch_by("other", "top", &to, &["-r"]));
+    assert!(said.contains("--give-to NAME"), "{said}");
+    ends.listener = None;
+    ends.listen(&[]);
+    let said = ends.refused(ends.fetch("top/big", &to, &[]));
+    assert!(said.contains("--give-to NAME"), "{said}");
+    assert!(!to.exists() || fs::read_dir(&to).unwrap().count() == 0);
 }
 
 #[test]

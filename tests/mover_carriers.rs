@@ -49,7 +49,7 @@ fn files_go_by_tcp_both_ways_by_one_connection_and_by_several() {
     ));
     assert_eq!(carried(&several), ("tcp", 4), "{several}");
     same(&top, &back.join("top"));
-    // A stream: what has gone to the kernel is kept no more.
+    // A stream: what has arrived is kept no more.
     let file = folder.path().join("stream");
     let mut command = mover(
         folder.path(),
@@ -136,6 +136,80 @@ fn sent_over(lab: &Lab, file: &Path, to: &Path, options: &[&str]) -> (Value, Str
     let output = command.args(options).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (report(&output), said)
+}
+
+/// Host `a` loses, both ways, what belongs to the TCP connections of these of its ports: something between forgot them.
+fn forget(lab: &Lab, ports: &[String]) {
+    for (port, what) in ports
+        .iter()
+        .flat_map(|port| [(port, "sport"), (port, "dport")])
+    {
+        let rule = [
+            "ip",
+            "rule",
+            "add",
+            "ipproto",
+            "tcp",
+            what,
+            port,
+            "blackhole",
+        ];
+        lab.output("a", &rule);
+    }
+}
+
+/// The ports at host `a` of the transfer's connections.
+fn ports_of_connections(lab: &Lab) -> Vec<String> {
+    let listed = lab.output("a", &["ss", "-Htn", "state", "established"]);
+    let locals = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    locals
+        .filter_map(|local| Some(local.rsplit_once(':')?.1.to_owned()))
+        .collect()
+}
+
+/// Of four connections one falls silent while much is on its way: the others bring what it had. When all are silent, the
+/// transfer ends, and the same command goes on.
+#[test]
+fn a_silent_connection_leaves_the_others_its_work() {
+    const BYTES: usize = 48 << 20;
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("silent", "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(BYTES)).unwrap();
+    let options = ["--carrier", "tcp", "--flows", "4", "--timeout", "8s"];
+    let sent = |share: u64, silent: usize| {
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| sent_over(&lab, &file, &to, &options));
+            until("some of it to arrive", || {
+                assert!(!sender.is_finished());
+                part_bytes(&to).filter(|(_, bytes)| *bytes >= BYTES as u64 / share)
+            });
+            let ports = ports_of_connections(&lab);
+            assert_eq!(ports.len(), 4);
+            forget(&lab, &ports[..silent]);
+            sender.join().unwrap()
+        })
+    };
+    let (report, _) = sent(8, 4);
+    let why = report["errors"][0]["message"].to_string();
+    assert!(why.contains("for 8 s"), "{report}");
+    let (report, said) = sent(3, 1);
+    assert_eq!(
+        (&report["stored"], &report["silent_flows"]),
+        (&1.into(), &1.into()),
+        "{report}"
+    );
+    assert!(said.contains("1 of 4 connections"), "{said}");
+    let moved = report["moved_bytes"].as_u64().unwrap();
+    assert!(
+        moved < BYTES as u64 * 15 / 16,
+        "what had arrived is not sent again: {report}"
+    );
+    same(&file, &to.join("file"));
+    assert!(is_clean(&to));
 }
 
 /// From one queue, so that a flow that is slow has less of it; each byte is hashed and written once.

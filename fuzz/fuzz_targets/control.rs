@@ -3,8 +3,9 @@
 //! names that are taken stay below the folder; a journal claims only what its records say.
 #![no_main]
 
-use fatpath_mover::fuzzed::{Header, checked, recover};
-use fatpath_mover::protocol::{self, Message};
+use fatpath_mover::fuzzed::{Header, recover};
+use fatpath_mover::protocol::{self, Kind, Message};
+use fatpath_tree::checked;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -16,6 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(protocol::read(&mut &again[..]).expect("it was written"), message);
         if let Message::Entries(entries) = message {
             entries.iter().for_each(|entry| check_name(&entry.path));
+            let names = entries.iter().filter_map(|entry| match &entry.kind {
+                Kind::HardLink { of } => Some(of),
+                _ => None,
+            });
+            names.for_each(|of| check_name(of));
         }
     }
     check_name(bytes);

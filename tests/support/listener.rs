@@ -152,17 +152,30 @@ impl Ends {
     }
 
     pub fn send_by(&self, key: &str, file: &Path, below: &str, more: &[&str]) -> Command {
-        let mut command = Command::new(FATPATH);
-        let place = format!("fatpath://127.0.0.1:{}/{below}", self.port());
+        let mut command = self.command(key, "send");
+        command.args([text(file), &self.place(below)]).args(more);
         command
-            .args(["send", text(file), &place, "--json"])
-            .args(more);
-        command.args([
-            "--key",
-            &self.text(key),
-            "--trust",
-            &self.text("trusted-host"),
-        ]);
+    }
+
+    /// What is below the listener's folder, into a folder here.
+    pub fn fetch(&self, below: &str, to: &Path, more: &[&str]) -> Command {
+        self.fetch_by("caller", below, to, more)
+    }
+
+    pub fn fetch_by(&self, key: &str, below: &str, to: &Path, more: &[&str]) -> Command {
+        let mut command = self.command(key, "recv");
+        command.args([&self.place(below), text(to)]).args(more);
+        command
+    }
+
+    fn place(&self, below: &str) -> String {
+        format!("fatpath://127.0.0.1:{}/{below}", self.port())
+    }
+
+    fn command(&self, key: &str, verb: &str) -> Command {
+        let (key, trust) = (self.text(key), self.text("trusted-host"));
+        let mut command = Command::new(FATPATH);
+        command.args([verb, "--json", "--key", &key, "--trust", &trust]);
         command
     }
 

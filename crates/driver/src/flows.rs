@@ -3,6 +3,7 @@
 //! sends from one queue, as it gets on. So a path that gives each flow a share, or spreads flows over several lines, carries
 //! more of them together.
 
+use crate::beside::silent_beside;
 use crate::receive::wait_all as wait_to_receive;
 use crate::send::wait_all as wait_to_send;
 use crate::{RecvEnd, SendEnd, Sink, Source, StepError};
@@ -14,10 +15,6 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: u64 = 128 << 10;
 /// All flows together are given so much ahead: what one was given no other sends.
 const AHEAD_BYTES: u64 = 4 << 20;
-
-/// A flow that is silent for so long while another one goes on, or for half of what silence may last, is given up: its
-/// port is blocked, or its line is broken. Losses alone keep no flow silent for so long.
-const SILENT_BESIDE_OTHERS: Duration = Duration::from_secs(5);
 
 /// The sending ends.
 pub struct SendFlows {
@@ -113,21 +110,13 @@ impl SendFlows {
 
     /// What a flow had that is silent beside others is theirs.
     fn give_up_silent(&mut self) {
-        let most = self.flows[0]
-            .silence()
-            .div_f32(2.0)
-            .min(SILENT_BESIDE_OTHERS);
-        let lives = |flow: &SendEnd| {
-            let silent_for = flow.silent_for().unwrap_or_default();
-            flow.knows_peer() && silent_for < most / 2
-        };
-        let is_silent = |flow: &SendEnd| flow.silent_for().is_some_and(|silent| silent >= most);
-        let Some(place) = self.flows.iter().position(is_silent) else {
+        let silent_for = self.flows.iter().map(|flow| {
+            let owes_nothing = flow.knows_peer().then_some(Duration::ZERO);
+            flow.silent_for().or(owes_nothing)
+        });
+        let Some(place) = silent_beside(self.flows[0].silence(), silent_for) else {
             return;
         };
-        if !self.flows.iter().any(lives) {
-            return; // the path is silent as a whole
-        }
         let flow = self.flows.swap_remove(place);
         self.given_up += 1;
         self.given_up_figures = counts(self.given_up_figures, &flow);

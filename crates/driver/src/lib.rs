@@ -10,6 +10,7 @@
 //! [`Sink`]. Errors of the network are losses: only silence of the peer ends a connection, so that nobody off the path
 //! can. Start reading at [`Socket`], then [`SendEnd`].
 
+mod beside;
 mod flows;
 mod ping;
 mod receive;
@@ -63,7 +64,7 @@ pub enum StepError {
         /// How long.
         silence_s: u64,
     },
-    /// The same over TCP.
+    /// The same over TCP, by all connections.
     #[error("nothing has arrived over TCP from {peer} for {silence_s} s")]
     SilentConnection {
         /// The other end.

@@ -55,11 +55,11 @@ impl SendEnd {
         }
     }
 
-    /// Flows that were silent while others went on.
+    /// Flows, or connections, that were silent or ended while others went on.
     pub fn given_up(&self) -> usize {
         match self {
             SendEnd::Udp(end) => end.given_up(),
-            SendEnd::Tcp(_) => 0,
+            SendEnd::Tcp(end) => end.given_up(),
         }
     }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands `fatpath send` and `fatpath recv`, as clap sees them.
 
-use crate::by_key::KeyFiles;
+use crate::arguments::BothArguments;
 use crate::control::Control;
-use crate::limits::size;
 use crate::listen::{self, Bounds, ListenArguments};
-use crate::names::shown;
-use crate::protocol::{Agreed, Carrier, Part, Receives, Sends};
+use crate::protocol::{Agreed, Carrier, Part};
 use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
 use crate::send::{Given, own_name};
@@ -15,15 +13,16 @@ use crate::way::Way;
 use crate::{receive, send};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IsTerminal, stderr, stdout};
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// What `fatpath send --help` ends with.
 pub const SEND_HELP: &str = "\
@@ -42,7 +41,7 @@ have to trust each other's key: `fatpath keys --help`.
 Examples:
   fatpath send results.tar dtn2:/data
   fatpath send -r run-7 me@dtn2:/data --exclude '*.tmp' --limit 2gbit
-  fatpath send -r run-7 dtn2:/data --dry-run
+  fatpath send -r -p -H -S -X -A home dtn2:/backup --delete --dry-run
   fatpath send big.h5 dtn2: --law fp_cubic --json
   tar c run-7 | fatpath send - dtn2:/data/run-7.tar
   fatpath send -r run-7 fatpath://dtn2:4747/incoming
@@ -61,13 +60,16 @@ what --json prints, go to standard error.
 
 With --listen it waits for others that send to fatpath://HOST:PORT/, until
 SIGTERM, and lets those in whose keys `fatpath keys trust caller` has added.
-Nothing leaves the folder of --into. With --json it prints a line for each event.
+Nothing is written or read outside the folder of --into, and fetched by those
+alone that --give-to names. With --json it prints a line for each event.
 
 Examples:
   fatpath recv dtn2:/data/results.tar .
   fatpath recv -r dtn2:/data/run-7 dtn2:/data/run-8 /scratch
   fatpath recv dtn2:/data/run-7.tar - | tar x
+  fatpath recv -r fatpath://dtn2:4747/run-7 /scratch
   fatpath recv --listen 4747 --into /data/incoming
+  fatpath recv --listen 4747 --into /data/shared --give-to dtn1
   fatpath recv --listen 192.0.2.1:4747 --into /data/incoming --user dtn
 
 Exit status: 0; 1 it failed, or something of it; 2 wrong usage.";
@@ -109,97 +111,6 @@ pub struct RecvArguments {
     pub both: BothArguments,
 }
 
-/// What both commands take.
-#[derive(Args)]
-pub struct BothArguments {
-    /// Folders with what is in them; symbolic links stay links
-    #[arg(short, long)]
-    pub recursive: bool,
-    /// Keep modes and access times; modification times are kept in any case
-    #[arg(short, long)]
-    pub preserve: bool,
-    /// Leave out what this pattern fits: the end of a path, or with / at the front all of it; may be repeated
-    #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<String>,
-    /// Do not leave out what this pattern fits, though an --exclude does
-    #[arg(long, value_name = "PATTERN")]
-    pub include: Vec<String>,
-    /// Send files again that have the same size and time there
-    #[arg(short = 'I', long)]
-    pub ignore_times: bool,
-    /// Say what would be moved; move nothing
-    #[arg(short = 'n', long)]
-    pub dry_run: bool,
-    /// Send at most at this rate, such as 2gbit
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    pub limit: Option<u64>,
-    /// Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8)
-    #[arg(long, value_name = "LAW", default_value = "fp_bbr")]
-    pub law: String,
-    /// Do not ask queues to mark datagrams in the place of dropping them (ECN)
-    #[arg(long)]
-    pub no_ecn: bool,
-    /// The most that may be on its way, or wait behind a hole
-    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = size)]
-    pub window: u64,
-    /// Payload of a datagram; 1452 fits Ethernet, 1232 fits any IPv6 path
-    #[arg(long, value_name = "BYTES", default_value_t = 1452)]
-    pub datagram_bytes: u16,
-    /// What carries the data: UDP, or TCP where UDP is blocked
-    #[arg(long, value_name = "CARRIER", value_enum, default_value_t = Carrier::Auto)]
-    pub carrier: Carrier,
-    /// Flows of UDP, or connections of TCP, 1 to 32; without it one flow, and 8 connections where the path is long
-    #[arg(long, value_name = "NUMBER")]
-    pub flows: Option<u16>,
-    /// Ports of UDP and TCP that both ends choose one of
-    #[arg(long, value_name = "FIRST-LAST", default_value = "50000-51000", value_parser = ports)]
-    pub ports: (u16, u16),
-    /// Give up when the other end is silent for this long, such as 30s
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time_ms)]
-    pub timeout: u32,
-    /// Where the data to HOST go, if ssh goes by another address
-    #[arg(long, value_name = "ADDRESS")]
-    pub address: Option<IpAddr>,
-    /// Command that runs another one on a host, in the place of ssh, as rsync takes it
-    #[arg(short = 'e', long, value_name = "COMMAND")]
-    pub rsh: Option<String>,
-    /// The fatpath on the other host
-    #[arg(long, value_name = "PATH", default_value = "fatpath")]
-    pub remote_fatpath: String,
-    #[allow(missing_docs)] // a comment would become the text of --help
-    #[command(flatten)]
-    pub keys: KeyFiles,
-    /// Print what became of it as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Show no progress
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// Be the end that another fatpath starts: what to do comes over standard input
-    #[arg(long, hide = true)]
-    pub stdio: bool,
-}
-
-fn rate(text: &str) -> Result<u64, String> {
-    let rate = fatpath_units::rate_bps(text).and_then(|rate| u64::try_from(rate).ok());
-    rate.filter(|rate| *rate > 0)
-        .ok_or_else(|| "give a rate, such as 2gbit".to_owned())
-}
-
-fn time_ms(text: &str) -> Result<u32, String> {
-    let time = fatpath_units::time_us(text).and_then(|time| u32::try_from(time / 1000).ok());
-    time.filter(|time| *time > 0)
-        .ok_or_else(|| "give a time, such as 30s".to_owned())
-}
-
-fn ports(text: &str) -> Result<(u16, u16), String> {
-    let ports = text
-        .split_once('-')
-        .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    let ports = ports.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
-    ports.ok_or_else(|| "give two ports, such as 50000-51000".to_owned())
-}
-
 /// `fatpath send`.
 ///
 /// # Errors
@@ -231,7 +142,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
     let receives = both.receives(target.path.clone().into_bytes(), vec![]);
     let session = both.call(&target.without_path(), Part::Receive(receives))?;
-    let given = Given::Paths(&sends);
+    let given = Given::Paths(&sends, Arc::new(Tree::Everywhere));
     both.finish(Ends::Files, |report, progress| {
         send::run(session, &given, report, progress)
     })
@@ -270,6 +181,7 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
                 address: both.address,
                 ports: both.ports,
                 window_bytes: both.window,
+                gives: listening.below_gives,
             };
             return listen::called::run(&bounds);
         }
@@ -325,10 +237,6 @@ fn named(places: &[OsString]) -> Result<(Vec<Place>, Vec<Vec<u8>>)> {
     let texts = places.iter().map(|place| place.to_str().map(str::to_owned));
     let texts: Option<Vec<_>> = texts.collect();
     let places = on_one_host(&texts.context("names on another host have to be UTF-8")?)?;
-    ensure!(
-        places.iter().all(|place| place.port.is_none()),
-        "a listener takes files, and gives none: fetch them by ssh, as HOST:FILE"
-    );
     let names = places.iter().map(last_name).collect::<Result<Vec<_>>>()?;
     refuse_twins(names.iter().cloned())?;
     Ok((places, names))
@@ -366,26 +274,6 @@ fn last_name(place: &Place) -> Result<Vec<u8>> {
 }
 
 impl BothArguments {
-    fn sends(&self, paths: Vec<Vec<u8>>) -> Sends {
-        Sends {
-            paths,
-            is_recursive: self.recursive,
-            exclude: self.exclude.clone(),
-            include: self.include.clone(),
-        }
-    }
-
-    fn receives(&self, folder: Vec<u8>, names: Vec<Vec<u8>>) -> Receives {
-        Receives {
-            folder,
-            preserves: self.preserve,
-            is_dry: self.dry_run,
-            ignores_times: self.ignore_times,
-            is_recursive: self.recursive,
-            names,
-        }
-    }
-
     fn call(&self, place: &Place, part: Part) -> Result<Session> {
         self.call_by(place, part, self.flows)
     }
@@ -420,18 +308,6 @@ impl BothArguments {
             warn_of_short_buffer(session.way());
         }
         Ok(session)
-    }
-
-    fn refuse_with_streams(&self) -> Result<()> {
-        ensure!(
-            !(self.recursive || self.preserve || self.dry_run),
-            "- is one stream without a mode: leave out --recursive, --preserve and --dry-run"
-        );
-        ensure!(
-            self.exclude.is_empty() && self.include.is_empty(),
-            "- is one file, which is named: leave out --exclude and --include"
-        );
-        Ok(())
     }
 
     fn finish(
@@ -491,7 +367,8 @@ fn be_called() -> Result<ExitCode> {
     let mut progress = Progress::new(false, true);
     match part {
         Part::Send(sends) => {
-            send::run(session, &Given::Paths(&sends), &mut report, &mut progress)?;
+            let given = Given::Paths(&sends, Arc::new(Tree::Everywhere));
+            send::run(session, &given, &mut report, &mut progress)?;
         }
         Part::Receive(receives) => receive::run(session, receives, &mut report, &mut progress)?,
     }

@@ -293,7 +293,7 @@ impl Control {
         match message {
             Ok(Message::Failure(why)) => Err(anyhow!(
                 "the other end: {}",
-                crate::names::shown(why.as_bytes())
+                fatpath_tree::shown(why.as_bytes())
             )),
             Ok(message) => Ok(message),
             Err(ReadError::Ended) => Err(self.ended()),

@@ -21,18 +21,16 @@
 //! not parse ends the session. Start reading at `protocol.rs`, then `send/mod.rs` and `receive/mod.rs`; docs/mover.md has what
 //! is promised.
 
+mod arguments;
 mod arrivals;
 mod by_key;
 mod carrier;
 pub mod cli;
 mod control;
-mod identity;
 mod journal;
 mod limits;
 mod listen;
-mod names;
 pub mod protocol;
-mod ranges;
 mod receive;
 mod remote;
 mod report;
@@ -45,6 +43,4 @@ pub use cli::{RecvArguments, SendArguments};
 /// What reads bytes of others, for the fuzz target `control`.
 pub mod fuzzed {
     pub use crate::journal::{Header, Recovered, recover};
-    pub use crate::names::{BadName, checked};
-    pub use crate::ranges::Ranges;
 }

@@ -14,6 +14,8 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Entries that a sender has named and that have no final answer, at most.
 pub const MOST_UNANSWERED: usize = 16_384;
+/// What the attributes of those take in memory: a sender names no more, and a receiver takes what one message more may have.
+pub const MOST_ATTRIBUTE_BYTES: usize = 16 << 20;
 /// Files that an end has open, at most.
 const MOST_OPEN: usize = 4096;
 /// Open files beside those.

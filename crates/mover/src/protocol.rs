@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! caller  Hello ─►  ◄─ Ready  called     (the path is tried)     Start ─►
-//! sender  Entries, Problems, Ended, Checksums, Figures, Finished ─►  receiver
+//! sender  Entries, Problems, Holes, Ended, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers, Problems  receiver
-//! sender  ◄─ Problems, Finished  receiver     (its answer to Finished)
+//! sender  ◄─ Deleted, Problems, Finished  receiver     (its answer to Finished)
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 
@@ -14,12 +14,13 @@ mod bounds;
 
 pub use bounds::MOST_ITEMS;
 use bounds::is_bounded;
+use fatpath_tree::attributes::{Attribute, Which};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 9;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -58,6 +59,15 @@ pub enum Message {
         object: u32,
         /// Its bytes.
         size: u64,
+    },
+    /// Stretches of files that read as zeros, and are not sent.
+    Holes(Vec<Hole>),
+    /// The receiver has deleted so many entries, or would; some of their paths.
+    Deleted {
+        /// How many.
+        count: u64,
+        /// The first of them, in all messages together.
+        paths: Vec<Vec<u8>>,
     },
 }
 
@@ -170,10 +180,14 @@ pub struct Sends {
     pub paths: Vec<Vec<u8>>,
     /// Folders with what is in them.
     pub is_recursive: bool,
-    /// Patterns of what is left out.
-    pub exclude: Vec<String>,
-    /// Patterns of what is not, though it matches one of those.
-    pub include: Vec<String>,
+    /// What is left out.
+    pub patterns: LeftOut,
+    /// Names of one file are told of as such.
+    pub hard_links: bool,
+    /// Holes of files are told of, and not sent.
+    pub sparse: bool,
+    /// Extended attributes that are told of.
+    pub attributes: Which,
 }
 
 /// What a receiver does.
@@ -191,6 +205,19 @@ pub struct Receives {
     pub is_recursive: bool,
     /// What the first names of paths may be; empty: anything.
     pub names: Vec<Vec<u8>>,
+    /// Extended attributes that are stored.
+    pub attributes: Which,
+    /// What is in folders that were sent, and was not sent, is deleted once all has arrived, but for what these leave out.
+    pub deletes: Option<LeftOut>,
+}
+
+/// Patterns of what is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// What is left out.
+    pub exclude: Vec<String>,
+    /// What is not, though it matches one of those.
+    pub include: Vec<String>,
 }
 
 /// Of the called.
@@ -223,6 +250,8 @@ pub struct Entry {
     pub modified: (i64, u32),
     /// When it was read last.
     pub accessed: (i64, u32),
+    /// Of a file or a folder, those that were asked for.
+    pub attributes: Vec<Attribute>,
 }
 
 /// What an entry is.
@@ -232,6 +261,8 @@ pub enum Kind {
     File {
         /// Bytes.
         size: u64,
+        /// It has several names, and others may follow.
+        is_linked: bool,
     },
     /// A folder.
     Folder,
@@ -242,6 +273,11 @@ pub enum Kind {
     },
     /// A file of which nobody knows the size before its end.
     Stream,
+    /// Another name of a file that was named before.
+    HardLink {
+        /// Its path.
+        of: Vec<u8>,
+    },
 }
 
 /// What cannot be moved.
@@ -251,6 +287,17 @@ pub struct Problem {
     pub path: Vec<u8>,
     /// Why.
     pub why: String,
+}
+
+/// A stretch that reads as zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    /// Of which file.
+    pub object: u32,
+    /// Its first byte.
+    pub from: u64,
+    /// One past its last.
+    pub until: u64,
 }
 
 /// What was read of a file.
@@ -297,7 +344,7 @@ pub struct Figures {
     pub retransmits: u64,
     /// Datagrams that were marked (ECN).
     pub marked_pkts: u64,
-    /// Flows that were given up: nothing came back from them while it did from others.
+    /// Flows, or connections of TCP, that were given up: nothing came back from them while it did from others.
     pub silent_flows: u16,
 }
 
@@ -386,9 +433,10 @@ mod tests {
 
     fn entry() -> impl Strategy<Value = Entry> {
         let kind = prop_oneof![
-            any::<u64>().prop_map(|size| Kind::File { size }),
+            any::<(u64, bool)>().prop_map(|(size, is_linked)| Kind::File { size, is_linked }),
             Just(Kind::Folder),
             any::<Vec<u8>>().prop_map(|target| Kind::Link { target }),
+            any::<Vec<u8>>().prop_map(|of| Kind::HardLink { of }),
         ];
         (
             any::<u32>(),
@@ -396,21 +444,42 @@ mod tests {
             kind,
             any::<u32>(),
             any::<(i64, u32)>(),
+            prop::collection::vec(attribute(), 0..3),
         )
-            .prop_map(|(object, path, kind, mode, modified)| Entry {
+            .prop_map(|(object, path, kind, mode, modified, attributes)| Entry {
                 object,
                 path,
                 kind,
                 mode,
                 modified,
                 accessed: (0, 0),
+                attributes,
             })
+    }
+
+    fn attribute() -> impl Strategy<Value = Attribute> {
+        let texts = any::<(Vec<u8>, Vec<u8>)>();
+        texts.prop_map(|(name, value)| Attribute { name, value })
+    }
+
+    fn hole() -> impl Strategy<Value = Hole> {
+        let numbers = any::<(u32, u64, u64)>();
+        numbers.prop_map(|(object, from, until)| Hole {
+            object,
+            from,
+            until,
+        })
     }
 
     proptest! {
         #[test]
-        fn messages_are_read_as_they_were_written(entries in prop::collection::vec(entry(), 0..20), cut in any::<prop::sample::Index>()) {
-            let messages = [Message::Entries(entries), Message::Finished];
+        fn messages_are_read_as_they_were_written(
+            entries in prop::collection::vec(entry(), 0..20),
+            holes in prop::collection::vec(hole(), 0..20),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let deleted = Message::Deleted { count: cut.index(9) as u64, paths: entries.iter().map(|entry| entry.path.clone()).collect() };
+            let messages = [Message::Entries(entries), Message::Holes(holes), deleted, Message::Finished];
             let mut bytes = Vec::new();
             messages.iter().for_each(|message| write(&mut bytes, message).unwrap());
             let mut channel = &bytes[..];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
 
-use crate::names::shown;
 use crate::protocol::{Carrier, Figures, Outcome, Problem};
 use crate::way::Way;
+use fatpath_tree::shown;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Failures that are listed; more are counted.
-const MOST_LISTED: usize = 10_000;
+/// Failures, and deletions, that are listed; more are counted.
+pub const MOST_LISTED: usize = 10_000;
 /// What is listed of a path or a reason, characters.
 const MOST_SHOWN: usize = 4096;
 /// How often the line is drawn.
@@ -25,6 +25,8 @@ pub struct Report {
     pub skipped: u64,
     /// Entries that are not.
     pub failed: u64,
+    /// Entries of folders that were not sent, and were deleted.
+    pub deleted: u64,
     /// Bytes of the files that are at their place now.
     pub bytes: u64,
     /// Bytes of files that went over the network; what an earlier transfer had brought is not among them.
@@ -37,7 +39,7 @@ pub struct Report {
     pub carrier: Option<Carrier>,
     /// By how many flows or connections.
     pub flows: usize,
-    /// Of these, given up: nothing came back from them, and the others did their work.
+    /// Of these, given up: nothing came back from them any more, and the others did their work.
     pub silent_flows: u16,
     /// Round-trip time.
     pub rtt_us: u32,
@@ -49,8 +51,12 @@ pub struct Report {
     pub marked_pkts: u64,
     /// Nothing was written: it is what would be.
     pub is_dry: bool,
+    /// This end has given the files, and the other one stored them.
+    pub is_given: bool,
     /// Why entries failed, the first 10000.
     pub failures: Vec<Failure>,
+    /// What was deleted, the first 10000.
+    pub deletions: Vec<String>,
     /// Why the session ended before its time; nothing if it did not.
     pub errors: Vec<SessionError>,
     #[serde(skip)]
@@ -82,6 +88,7 @@ impl Report {
             stored: 0,
             skipped: 0,
             failed: 0,
+            deleted: 0,
             bytes: 0,
             moved_bytes: 0,
             seconds: 0.0,
@@ -94,7 +101,9 @@ impl Report {
             retransmits: 0,
             marked_pkts: 0,
             is_dry,
+            is_given: false,
             failures: vec![],
+            deletions: vec![],
             errors: vec![],
             begun: Instant::now(),
             most_listed: MOST_LISTED,
@@ -125,6 +134,14 @@ impl Report {
         self.fail(&problem.path, &problem.why);
     }
 
+    /// So many entries were deleted, these among them.
+    pub fn note_deleted(&mut self, count: u64, paths: &[Vec<u8>]) {
+        self.deleted = self.deleted.saturating_add(count);
+        let room = self.most_listed.saturating_sub(self.deletions.len());
+        let paths = paths.iter().take(room).map(|path| listed(path));
+        self.deletions.extend(paths);
+    }
+
     fn fail(&mut self, path: &[u8], why: &str) {
         self.failed += 1;
         if self.failures.len() < self.most_listed {
@@ -152,9 +169,18 @@ impl Report {
     /// What went well, and could go better.
     pub fn warning(&self) -> Option<String> {
         (self.silent_flows > 0).then(|| {
+            let (what, remedy) = match self.carrier {
+                Some(Carrier::Tcp) => (
+                    "connections",
+                    "does something between both ends forget connections, or close them?",
+                ),
+                _ => (
+                    "flows",
+                    "are all UDP ports of --ports open in firewalls at both ends?",
+                ),
+            };
             format!(
-                "nothing came back from {} of {} flows, and the others did their work: are all UDP ports of --ports open in \
-                 firewalls at both ends?",
+                "nothing came back from {} of {} {what}, and the others did their work: {remedy}",
                 self.silent_flows, self.flows
             )
         })
@@ -211,6 +237,10 @@ impl Report {
             .iter()
             .map(|failure| format!("{}: {}", failure.path, failure.why))
             .collect();
+        if self.is_dry {
+            let deletions = self.deletions.iter();
+            lines.extend(deletions.map(|path| format!("{path}: would be deleted")));
+        }
         let unlisted = self.failed - self.failures.len() as u64;
         if unlisted > 0 {
             lines.push(format!("and {unlisted} more"));
@@ -219,6 +249,10 @@ impl Report {
             "{} {verb}",
             show_count(self.stored, "entry").replace("entrys", "entries")
         )];
+        if self.deleted > 0 {
+            let verb = verb.replace("stored", "deleted");
+            parts.push(format!("{} {verb}", self.deleted));
+        }
         if self.skipped > 0 {
             parts.push(format!("{} there already", self.skipped));
         }

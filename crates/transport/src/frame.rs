@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! data : segment u64, then runs to the end: object u32, offset u64, length u16, bytes
-//! probe: segment u64
+//! probe: segment u64; so is a hello of a record
 //! ack  : next u64, echo u64, window u64, capable u64, marked u64, delay u32, flags u8, count u8, then ranges, newest first:
 //!        first u64, length u32
 //! close: code u16
@@ -114,7 +114,7 @@ impl<'f> Data<'f> {
     }
 }
 
-/// Appends a segment's number, with which data and probes begin.
+/// Appends a segment's number, with which data and probes begin, and which is all of a record's hello.
 pub fn push_segment(frame: &mut Vec<u8>, segment: u64) {
     frame.extend_from_slice(&segment.to_be_bytes());
 }
@@ -129,7 +129,7 @@ pub fn push_run<'f>(frame: &'f mut Vec<u8>, run: &Run) -> &'f mut [u8] {
     &mut frame[begin..]
 }
 
-/// Reads a probe: the number of the segment that would follow.
+/// Reads a probe, or a record's hello: the number of the segment that would follow.
 pub fn probe(frame: &[u8]) -> Option<u64> {
     let mut reader = Reader(frame);
     reader.u64().filter(|_| reader.0.is_empty())

@@ -3,30 +3,39 @@
 //! before it, 2 bytes in network order. They are sealed by the same keys and have the same frames.
 //!
 //! Numbers follow one another, and the data's segment is the record's number: a record that was left out, repeated or
-//! moved is refused as one that was changed is, and then the stream is of no use any more. Nothing is lost on the way, so
-//! there are no acknowledgements; the end that receives says a hello now and then, by which the sender knows that its
-//! key was seen and may be renewed.
+//! moved is refused as one that was changed is, and then the stream is of no use any more. The end that receives says a
+//! hello now and then. It names the next record that this end waits for: the sender knows what has arrived, which is all
+//! that it need not send by another stream if this one ends, and that its key was seen and may be renewed.
+
+use std::collections::VecDeque;
 
 use crate::close::CloseCode;
 use crate::frame::{self, Data, Writes};
 use crate::keys::{Cipher, FlowSecret};
+use crate::lowest::Lowest;
 use crate::packet::{HEADER_BYTES, Header, Kind, TAG_BYTES};
-use crate::queue::{Queue, Run};
+use crate::queue::{Extent, Queue, Run};
 use crate::seal::{KeyExhausted, Opener, Refused, Sealer};
 
 /// Bytes of a record's length.
 const LENGTH_BYTES: usize = 2;
-/// A hello, whose frame is empty.
-pub const HELLO_BYTES: usize = LENGTH_BYTES + HEADER_BYTES + TAG_BYTES;
+/// A hello, whose frame is a number.
+pub const HELLO_BYTES: usize = LENGTH_BYTES + HEADER_BYTES + size_of::<u64>() + TAG_BYTES;
 /// No record is longer, its length among it.
 pub const MOST_RECORD_BYTES: usize = LENGTH_BYTES + u16::MAX as usize;
 /// Bytes of a record of data for runs with their headers: it stays in the processor's cache while it is read, sealed and
 /// copied.
 const RUN_BYTES: u32 = (32 << 10) + Run::HEADER_BYTES;
 
-/// Seals the records of one direction.
+/// Seals the records of one direction, and keeps which data they had until these have arrived.
 #[derive(Debug)]
-pub struct RecordSealer(Sealer);
+pub struct RecordSealer {
+    sealer: Sealer,
+    /// Records of data that may not have arrived.
+    sent: VecDeque<(u64, Box<[Run]>)>,
+    /// The lowest byte of those.
+    lowest: Lowest,
+}
 
 /// Opens the records of one direction.
 #[derive(Debug)]
@@ -41,8 +50,8 @@ pub struct RecordOpener {
 pub enum Record<'r> {
     /// What is to be written.
     Data(Writes<'r>),
-    /// The end lives, and has the key.
-    Hello,
+    /// The end lives, has the key, and waits for the record of this number: those before have arrived.
+    Hello(u64),
     /// The end of the connection.
     Close(CloseCode),
 }
@@ -51,17 +60,25 @@ impl FlowSecret {
     /// The sending end's: what seals data, what opens hellos.
     pub fn records_of_sender(self, cipher: Cipher) -> (RecordSealer, RecordOpener) {
         let (sealer, opener) = self.of_sender(cipher);
-        (RecordSealer(sealer), RecordOpener { opener, next: 0 })
+        (RecordSealer::new(sealer), RecordOpener { opener, next: 0 })
     }
 
     /// The receiving end's: what seals hellos, what opens data.
     pub fn records_of_receiver(self, cipher: Cipher) -> (RecordSealer, RecordOpener) {
         let (sealer, opener) = self.of_receiver(cipher);
-        (RecordSealer(sealer), RecordOpener { opener, next: 0 })
+        (RecordSealer::new(sealer), RecordOpener { opener, next: 0 })
     }
 }
 
 impl RecordSealer {
+    fn new(sealer: Sealer) -> RecordSealer {
+        RecordSealer {
+            sealer,
+            sent: VecDeque::new(),
+            lowest: Lowest::default(),
+        }
+    }
+
     /// Appends a record of what `queue` begins with, whose bytes `read` gives. Says whether there was anything.
     ///
     /// # Errors
@@ -76,22 +93,27 @@ impl RecordSealer {
         if runs.is_empty() {
             return Ok(false);
         }
-        let segment = self.0.next_number();
+        let segment = self.sealer.next_number();
         self.seal(Kind::Data, records, |frame| {
             frame::push_segment(frame, segment);
             for run in &runs {
                 read(run, frame::push_run(frame, run));
             }
         })?;
+        let lowest = runs.iter().map(|run| (run.object, run.offset)).min();
+        self.lowest.push(segment, lowest);
+        self.sent.push_back((segment, runs));
         Ok(true)
     }
 
-    /// Appends a hello.
+    /// Appends a hello: this end waits for the other one's record of number `next` ([`RecordOpener::next`]).
     ///
     /// # Errors
     /// The key has reached its limit.
-    pub fn hello(&mut self, records: &mut Vec<u8>) -> Result<(), KeyExhausted> {
-        self.seal(Kind::Hello, records, |_| ())
+    pub fn hello(&mut self, next: u64, records: &mut Vec<u8>) -> Result<(), KeyExhausted> {
+        self.seal(Kind::Hello, records, |frame| {
+            frame::push_segment(frame, next);
+        })
     }
 
     /// Appends a close.
@@ -104,7 +126,33 @@ impl RecordSealer {
 
     /// The other end has sealed by its key of this phase ([`RecordOpener::phase`]).
     pub fn heard(&mut self, phase: u8) {
-        self.0.heard(phase);
+        self.sealer.heard(phase);
+    }
+
+    /// The other end said hello: records before `next` have arrived.
+    ///
+    /// # Errors
+    /// That one has not left.
+    pub fn arrived(&mut self, next: u64) -> Result<(), Refused> {
+        if next > self.sealer.next_number() {
+            return Err(Refused::Nonsense);
+        }
+        while self.sent.front().is_some_and(|(first, _)| *first < next) {
+            self.sent.pop_front();
+        }
+        self.lowest.forget_below(next);
+        Ok(())
+    }
+
+    /// The lowest byte that may not have arrived.
+    pub fn lowest(&self) -> Option<(u32, u64)> {
+        self.lowest.get()
+    }
+
+    /// What may not have arrived.
+    pub fn into_rest(self) -> impl Iterator<Item = Extent> {
+        let runs = self.sent.into_iter().flat_map(|(_, runs)| runs);
+        runs.map(|run| Extent::from(&run))
     }
 
     fn seal(
@@ -117,7 +165,7 @@ impl RecordSealer {
         let begin = length_at + LENGTH_BYTES;
         records.resize(begin + HEADER_BYTES, 0);
         fill(records);
-        self.0.seal(kind, records, begin)?;
+        self.sealer.seal(kind, records, begin)?;
         let length = u16::try_from(records.len() - begin).expect("runs are cut to what fits");
         records[length_at..begin].copy_from_slice(&length.to_be_bytes());
         Ok(())
@@ -162,11 +210,16 @@ impl RecordOpener {
             Kind::Data => Data::decode(frame)
                 .filter(|data| data.segment == number)
                 .map(|data| Record::Data(data.writes)),
-            Kind::Hello => frame.is_empty().then_some(Record::Hello),
+            Kind::Hello => frame::probe(frame).map(Record::Hello),
             Kind::Close => frame::close(frame).map(Record::Close),
             Kind::Probe | Kind::Ack => None,
         };
         read.ok_or(Refused::Nonsense)
+    }
+
+    /// The number of the next record.
+    pub fn next(&self) -> u64 {
+        self.next
     }
 
     /// The newest phase that a record was sealed in.
@@ -231,7 +284,7 @@ mod tests {
         ) {
             let (mut sealer, mut opener) = pair();
             let mut stream = sealed(&mut sealer, &lengths).concat();
-            sealer.hello(&mut stream).unwrap();
+            sealer.hello(5, &mut stream).unwrap();
             sealer.close(CloseCode(3), &mut stream).unwrap();
             let (mut arrived, mut next) = (vec![], vec![7; lengths.len()]);
             let mut others = vec![];
@@ -247,15 +300,44 @@ mod tests {
                             prop_assert!(is_it);
                             *at += write.bytes.len() as u64;
                         },
-                        Record::Hello => others.push(None),
-                        Record::Close(code) => others.push(Some(code)),
+                        Record::Hello(next) => others.push(Err(next)),
+                        Record::Close(code) => others.push(Ok(code)),
                     }
                     arrived.drain(..length);
                 }
             }
             prop_assert_eq!(next, lengths.iter().map(|bytes| bytes + 7).collect::<Vec<_>>());
-            prop_assert_eq!(others, [None, Some(CloseCode(3))]);
+            prop_assert_eq!(others, [Err(5), Ok(CloseCode(3))]);
             prop_assert!(arrived.is_empty());
+        }
+
+        /// What no hello has told of is kept to be sent by another stream, and nothing else is.
+        #[test]
+        fn what_has_not_arrived_is_kept(
+            lengths in prop::collection::vec(0u64..100_000, 0..8),
+            told in any::<prop::sample::Index>(),
+        ) {
+            let (mut sealer, mut opener) = pair();
+            let mut records = sealed(&mut sealer, &lengths);
+            let told = told.index(records.len() + 1);
+            for record in &mut records[..told] {
+                opener.open(record).unwrap();
+            }
+            prop_assert_eq!(sealer.arrived(records.len() as u64 + 1), Err(Refused::Nonsense));
+            sealer.arrived(opener.next()).unwrap();
+            let mut wanted = Queue::default();
+            for record in &mut records[told..] {
+                let Record::Data(writes) = opener.open(record).unwrap() else { unreachable!() };
+                writes.for_each(|write| wanted.push(Extent {
+                    object: write.object,
+                    offset: write.offset,
+                    bytes: write.bytes.len() as u64,
+                }));
+            }
+            prop_assert_eq!(sealer.lowest(), wanted.lowest());
+            let mut rest = Queue::default();
+            sealer.into_rest().for_each(|extent| rest.push(extent));
+            prop_assert!(rest.into_extents().eq(wanted.into_extents()));
         }
 
         /// One bit anywhere, its length excepted, which makes another record or none.
@@ -301,7 +383,7 @@ mod tests {
         let (mut sealer, mut opener) = pair();
         let mut hello = vec![];
         sealer
-            .seal(Kind::Hello, &mut hello, |frame| frame.push(7))
+            .seal(Kind::Hello, &mut hello, |frame| frame.extend([7; 9]))
             .unwrap();
         assert_eq!(opener.open(&mut hello), Err(Refused::Nonsense));
     }
@@ -312,7 +394,7 @@ mod tests {
         let flow = || Secret::agree(&[1; 32], &[2; 32]).next_flow().unwrap();
         let (mut data, mut hellos) = flow().records_of_sender(CIPHER);
         let (mut answers, mut opener) = flow().records_of_receiver(CIPHER);
-        data.0.limit(3, 100);
+        data.sealer.limit(3, 100);
         let mut phases = vec![];
         for _ in 0..5 {
             for mut record in sealed(&mut data, &[150_000]) {
@@ -321,8 +403,9 @@ mod tests {
             }
             let mut hello = vec![];
             answers.heard(opener.phase());
-            answers.hello(&mut hello).unwrap();
-            assert_eq!(hellos.open(&mut hello), Ok(Record::Hello));
+            answers.hello(opener.next(), &mut hello).unwrap();
+            assert_eq!(hello.len(), HELLO_BYTES);
+            assert_eq!(hellos.open(&mut hello), Ok(Record::Hello(opener.next())));
             data.heard(hellos.phase());
         }
         phases.dedup();

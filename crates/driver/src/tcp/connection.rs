@@ -4,7 +4,9 @@
 use super::{Role, option};
 use crate::StepError;
 use crate::socket::wait_for;
-use fatpath_transport::{KeyExhausted, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer};
+use fatpath_transport::{
+    Extent, KeyExhausted, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer,
+};
 use nix::libc::tcp_info;
 use nix::sys::socket::{getsockopt, setsockopt};
 use rustix::event::{PollFd, PollFlags};
@@ -31,6 +33,8 @@ pub struct Connection {
     outbox: Vec<u8>,
     /// Bytes of the outbox that the kernel has taken.
     taken: usize,
+    /// The record that the last hello told of as the next.
+    told: u64,
     /// When a record that verifies came last, or the program said that the other end lives; before, when it began.
     heard: Instant,
 }
@@ -58,6 +62,7 @@ impl Connection {
             arrived: 0..0,
             outbox: Vec::new(),
             taken: 0,
+            told: 0,
             heard: Instant::now(),
         })
     }
@@ -116,7 +121,11 @@ impl Connection {
         let mut rest = &mut self.inbox[self.arrived.clone()];
         while let Some(length) = RecordOpener::whole(rest).map_err(refused)? {
             let (record, after) = rest.split_at_mut(length);
-            take(self.opener.open(record).map_err(refused)?);
+            let record = self.opener.open(record).map_err(refused)?;
+            if let Record::Hello(next) = record {
+                self.sealer.arrived(next).map_err(refused)?;
+            }
+            take(record);
             self.heard = Instant::now();
             rest = after;
             self.arrived.start += length;
@@ -137,6 +146,30 @@ impl Connection {
     /// Nothing waits for the kernel.
     pub(super) fn is_idle(&self) -> bool {
         self.outbox.is_empty()
+    }
+
+    /// Records that have arrived, and were not told of.
+    pub(super) fn untold(&self) -> u64 {
+        self.opener.next() - self.told
+    }
+
+    /// Appends a hello.
+    pub(super) fn greet(&mut self) -> Result<(), StepError> {
+        self.told = self.opener.next();
+        let hello = self.sealer.hello(self.told, &mut self.outbox);
+        hello.map_err(|_| StepError::KeyExhausted)
+    }
+
+    /// The lowest byte that may not have arrived.
+    pub(super) fn lowest(&self) -> Option<(u32, u64)> {
+        self.sealer.lowest()
+    }
+
+    /// Ends it; gives what may not have arrived.
+    pub(super) fn into_rest(self) -> impl Iterator<Item = Extent> {
+        // What the kernel has of it is of no use any more.
+        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+        self.sealer.into_rest()
     }
 
     /// Appends what is to leave.
@@ -173,6 +206,27 @@ impl Connection {
             _ => Err(StepError::Connection(self.peer, error)),
         }
     }
+}
+
+/// Does `work` on each connection. Says whether one had anything to do, and which have ended while others go on.
+pub(super) fn each(
+    connections: &mut Vec<Connection>,
+    mut work: impl FnMut(&mut Connection) -> Result<bool, StepError>,
+) -> Result<(bool, Vec<Connection>), StepError> {
+    let (mut has_worked, mut ended, mut place) = (false, vec![], 0);
+    while let Some(connection) = connections.get_mut(place) {
+        match work(connection) {
+            Ok(worked) => {
+                has_worked |= worked;
+                place += 1;
+            }
+            Err(StepError::Ended(_) | StepError::Connection(..)) if connections.len() > 1 => {
+                ended.push(connections.swap_remove(place));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((has_worked, ended))
 }
 
 /// When the one that was heard last was; there is one at least.

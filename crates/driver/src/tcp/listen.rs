@@ -121,12 +121,15 @@ impl Listener {
     fn judge(&mut self, mut waiting: Waiting) -> io::Result<()> {
         let hello = &mut waiting.hello;
         let place = self.keys.iter_mut().position(|(_, opener)| {
-            opener.is_named_by(hello) && opener.open(&mut hello.clone()) == Ok(Record::Hello)
+            opener.is_named_by(hello)
+                && matches!(opener.open(&mut hello.clone()), Ok(Record::Hello(_)))
         });
         let Some(place) = place else { return Ok(()) };
         let mut keys = self.keys.remove(place);
         let mut answer = vec![];
-        if keys.0.hello(&mut answer).is_err() || waiting.stream.write_all(&answer).is_err() {
+        if keys.0.hello(keys.1.next(), &mut answer).is_err()
+            || waiting.stream.write_all(&answer).is_err()
+        {
             return Ok(()); // it is gone
         }
         let connection = Connection::new(waiting.stream, waiting.peer, keys, self.role)?;
@@ -170,12 +173,14 @@ pub fn connect(
     let mut stream = TcpStream::connect_timeout(&peer, within)?;
     let (mut sealer, mut opener) = role.keys(flow, cipher);
     let mut hello = vec![];
-    sealer.hello(&mut hello).map_err(io::Error::other)?;
+    sealer
+        .hello(opener.next(), &mut hello)
+        .map_err(io::Error::other)?;
     stream.write_all(&hello)?;
     let mut answer = [0; HELLO_BYTES];
     read_until(&mut stream, &mut answer, end)?;
     match opener.open(&mut answer) {
-        Ok(Record::Hello) => Connection::new(stream, peer, (sealer, opener), role),
+        Ok(Record::Hello(_)) => Connection::new(stream, peer, (sealer, opener), role),
         Ok(_) => Err(ErrorKind::InvalidData.into()),
         Err(refused) => Err(io::Error::new(ErrorKind::InvalidData, refused)),
     }

@@ -2,8 +2,8 @@
 //! The other carrier, for paths that do not carry UDP: sealed records over the kernel's TCP connections, one or several.
 //!
 //! What is to be sent is one queue, from which each connection takes as it has room. Loss, order and congestion are the
-//! kernel's; a connection that ends, or a record that does not verify, ends the carrier. Start reading at [`Listener`] and
-//! [`connect`], then [`SendEnd`].
+//! kernel's. A connection that ends, or falls silent, leaves the others what it had; when the last one does, or a record does
+//! not verify, the carrier ends. Start reading at [`Listener`] and [`connect`], then [`SendEnd`].
 
 mod connection;
 mod listen;
@@ -19,8 +19,10 @@ pub use listen::{Listener, connect};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 
-/// How often the receiving end says that it lives.
+/// How often the receiving end says that it lives and what has arrived, and after how many records at the latest: the
+/// sending end keeps account of what it was not told of.
 const HELLO_EVERY: Duration = Duration::from_millis(200);
+const HELLO_RECORDS: u64 = 8;
 
 /// What this end does with the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that writes the data.
 
-use super::HELLO_EVERY;
-use super::connection::{Connection, newest, wait};
+use super::connection::{Connection, each, newest, wait};
+use super::{HELLO_EVERY, HELLO_RECORDS};
 use crate::{Sink, StepError};
 use fatpath_transport::Record;
 use std::time::{Duration, Instant};
@@ -57,12 +57,10 @@ impl RecvEnd {
 
     /// Says whether anything had arrived.
     fn receive(&mut self, sink: &mut impl Sink) -> Result<bool, StepError> {
-        let mut has_arrived = false;
-        for connection in &mut self.connections {
+        let (has_arrived, _) = each(&mut self.connections, |connection| {
             if !connection.read()? {
-                continue;
+                return Ok(false);
             }
-            has_arrived = true;
             let mut writes = vec![];
             connection.open(|record| {
                 if let Record::Data(data) = record {
@@ -72,24 +70,25 @@ impl RecvEnd {
             if !writes.is_empty() {
                 sink.write(0, &writes);
             }
-        }
+            Ok(true)
+        })?;
         Ok(has_arrived)
     }
 
-    /// Each connection says that it lives, and by which key it was told so last; no more where that is not read.
+    /// Each connection says that it lives, what has arrived, and by which key it was told so last; no more where that is not
+    /// read.
     fn greet(&mut self) -> Result<(), StepError> {
         let is_due = self.hello_at <= Instant::now();
         if is_due {
             self.hello_at = Instant::now() + HELLO_EVERY;
         }
-        for connection in &mut self.connections {
+        each(&mut self.connections, |connection| {
+            let is_due = is_due || connection.untold() >= HELLO_RECORDS;
             if is_due && connection.is_idle() {
-                connection.seal(|sealer, records| sealer.hello(records).map(|()| true))?;
+                connection.greet()?;
             }
-            if !connection.is_idle() {
-                connection.write()?;
-            }
-        }
+            Ok(!connection.is_idle() && connection.write()?)
+        })?;
         Ok(())
     }
 }

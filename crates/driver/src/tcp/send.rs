@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has the data.
 
-use super::connection::{Connection, newest, wait};
+use super::connection::{Connection, each, newest, wait};
+use crate::beside::silent_beside;
 use crate::{LATE_NS, Source, StepError};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, Queue, Record};
@@ -18,12 +19,17 @@ pub struct SendEnd {
     connections: Vec<Connection>,
     queue: Queue,
     silence: Duration,
+    limit_bps: Option<u64>,
     closed_by_peer: Option<CloseCode>,
+    /// How many ended or were given up, and how they stood.
+    given_up: usize,
+    given_up_figures: SenderFigures,
 }
 
 impl SendEnd {
-    /// Over `connections`, one at least, which share `limit_bps`. One that is not heard for `silence` ends all. `law`:
-    /// congestion control, where the kernel has it and lets this user choose.
+    /// Over `connections`, one at least, which share `limit_bps`. One that ends, or is silent beside others, leaves them what
+    /// it had; when none is heard for `silence`, all has ended. `law`: congestion control, where the kernel has it and lets
+    /// this user choose.
     ///
     /// # Errors
     /// The kernel's.
@@ -35,17 +41,28 @@ impl SendEnd {
     ) -> io::Result<SendEnd> {
         for connection in &connections {
             connection.prefer_law(law);
-            if let Some(limit_bps) = limit_bps {
-                // The kernel takes 0 for no limit.
-                connection.limit((limit_bps / 8 / connections.len() as u64).max(1))?;
-            }
         }
-        Ok(SendEnd {
+        let end = SendEnd {
             connections,
             queue: Queue::default(),
             silence,
+            limit_bps,
             closed_by_peer: None,
-        })
+            given_up: 0,
+            given_up_figures: SenderFigures::default(),
+        };
+        end.share_limit()?;
+        Ok(end)
+    }
+
+    fn share_limit(&self) -> io::Result<()> {
+        let Some(limit_bps) = self.limit_bps else {
+            return Ok(());
+        };
+        // The kernel takes 0 for no limit.
+        let bytes_per_s = (limit_bps / 8 / self.connections.len() as u64).max(1);
+        let mut connections = self.connections.iter();
+        connections.try_for_each(|connection| connection.limit(bytes_per_s))
     }
 
     /// This is to be sent, after what was given before.
@@ -58,14 +75,20 @@ impl SendEnd {
         self.queue.bytes()
     }
 
-    /// The lowest byte of what was given that will be read again: what a connection has is never lost.
+    /// The lowest byte of what was given that may not have arrived: its object, and where in it; `None`: all has.
     pub fn lowest(&self) -> Option<(u32, u64)> {
-        self.queue.lowest()
+        let of_connections = self.connections.iter().filter_map(Connection::lowest);
+        of_connections.chain(self.queue.lowest()).min()
     }
 
-    /// All that was given has left.
+    /// All that was given has arrived.
     pub fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.connections.iter().all(Connection::is_idle)
+        self.lowest().is_none()
+    }
+
+    /// Connections that ended, or were silent, while others went on: these have done their work, too.
+    pub fn given_up(&self) -> usize {
+        self.given_up
     }
 
     /// Tells the receiver that this is the end.
@@ -93,12 +116,10 @@ impl SendEnd {
 
     /// How the kernel's TCP stands: segments of all connections, and the longest round-trip time.
     pub fn figures(&self) -> SenderFigures {
-        let infos = self.connections.iter().filter_map(Connection::info);
-        infos.fold(SenderFigures::default(), |sum, info| SenderFigures {
-            srtt_us: sum.srtt_us.max(info.tcpi_rtt),
-            sent_pkts: sum.sent_pkts + u64::from(info.tcpi_segs_out),
-            retransmits: sum.retransmits + u64::from(info.tcpi_total_retrans),
-            ..sum
+        let connections = self.connections.iter();
+        connections.fold(self.given_up_figures, |sum, connection| SenderFigures {
+            srtt_us: sum.srtt_us.max(connection.rtt().as_micros() as u32),
+            ..counts(sum, connection)
         })
     }
 
@@ -109,23 +130,19 @@ impl SendEnd {
     pub fn step(&mut self, source: &mut impl Source, most: Duration) -> Result<(), StepError> {
         let begun = Instant::now();
         let mut has_moved = self.receive()?;
-        for connection in &mut self.connections {
-            has_moved |= fill(connection, &mut self.queue, source)?;
-        }
+        let SendEnd {
+            connections, queue, ..
+        } = self;
+        let (has_left, ended) = each(connections, |connection| fill(connection, queue, source))?;
+        self.give_up(ended)?;
+        has_moved |= has_left;
         if begun.elapsed() >= Duration::from_nanos(LATE_NS) {
             self.peer_is_alive(); // it may have spoken while the source stood
         }
         if let Some(code) = self.closed_by_peer {
             return Err(StepError::Closed(code));
         }
-        // Of several one may be silent alone, where something between forgot it.
-        let mut connections = self.connections.iter();
-        if let Some(silent) = connections.find(|one| one.heard().elapsed() >= self.silence) {
-            return Err(StepError::SilentConnection {
-                peer: silent.peer(),
-                silence_s: self.silence.as_secs(),
-            });
-        }
+        self.judge_silence()?;
         if !has_moved {
             wait(&self.connections, most, true)?;
         }
@@ -134,9 +151,9 @@ impl SendEnd {
 
     fn receive(&mut self) -> Result<bool, StepError> {
         let (mut has_heard, mut closed) = (false, None);
-        for connection in &mut self.connections {
+        let (_, ended) = each(&mut self.connections, |connection| {
             if !connection.read()? {
-                continue;
+                return Ok(false);
             }
             connection.open(|record| {
                 has_heard = true;
@@ -144,9 +161,55 @@ impl SendEnd {
                     closed = Some(code);
                 }
             })?;
-        }
+            Ok(true)
+        })?;
         self.closed_by_peer = self.closed_by_peer.or(closed);
+        self.give_up(ended)?;
         Ok(has_heard)
+    }
+
+    /// Of several one may be silent alone, where something between forgot it.
+    fn judge_silence(&mut self) -> Result<(), StepError> {
+        let connections = self.connections.iter();
+        let silent_for = connections.map(|connection| Some(connection.heard().elapsed()));
+        if let Some(place) = silent_beside(self.silence, silent_for) {
+            let silent = self.connections.swap_remove(place);
+            return self.give_up(vec![silent]);
+        }
+        let is_over = self.heard().elapsed() >= self.silence;
+        let connection = self.connections.first().filter(|_| is_over);
+        connection.map_or(Ok(()), |connection| {
+            Err(StepError::SilentConnection {
+                peer: connection.peer(),
+                silence_s: self.silence.as_secs(),
+            })
+        })
+    }
+
+    /// What these had is the others'; so is their share of the limit.
+    fn give_up(&mut self, connections: Vec<Connection>) -> Result<(), StepError> {
+        if connections.is_empty() {
+            return Ok(());
+        }
+        for connection in connections {
+            self.given_up += 1;
+            self.given_up_figures = counts(self.given_up_figures, &connection);
+            let rest = connection.into_rest();
+            rest.for_each(|extent| self.queue.push(extent));
+        }
+        Ok(self.share_limit()?)
+    }
+}
+
+/// With what this connection has sent.
+fn counts(sum: SenderFigures, connection: &Connection) -> SenderFigures {
+    let Some(info) = connection.info() else {
+        return sum;
+    };
+    SenderFigures {
+        sent_pkts: sum.sent_pkts + u64::from(info.tcpi_segs_out),
+        retransmits: sum.retransmits + u64::from(info.tcpi_total_retrans),
+        ..sum
     }
 }
 

@@ -68,9 +68,10 @@ fn all_bytes_arrive_over_one_connection_and_over_several() {
             end
         });
         let (mut end, mut sink) = (RecvEnd::new(of_receiver), Checked::default());
-        while sink.bytes < 2 * BYTES + 1 {
+        while !sending.is_finished() {
             end.step(&mut sink, WAIT).unwrap();
         }
+        assert_eq!(sink.bytes, 2 * BYTES + 1);
         let sent = sending.join().unwrap().figures();
         assert!(sent.sent_pkts > 0 && sent.srtt_us > 0, "{sent:?}");
     }
@@ -106,7 +107,7 @@ fn one_stranger_does_not_take_the_place_of_others() {
     let (mut listener, at) = listener(1);
     let (mut sealer, mut opener) = flows(1, 1).remove(0).records_of_sender(CIPHER);
     let mut hello = vec![];
-    sealer.hello(&mut hello).unwrap();
+    sealer.hello(0, &mut hello).unwrap();
     let mut own = TcpStream::connect(at).unwrap();
     own.write_all(&hello[..20]).unwrap();
     listener.poll().unwrap();
@@ -122,7 +123,7 @@ fn one_stranger_does_not_take_the_place_of_others() {
     }
     let mut answer = vec![0; hello.len()];
     own.read_exact(&mut answer).unwrap();
-    assert_eq!(opener.open(&mut answer), Ok(Record::Hello));
+    assert_eq!(opener.open(&mut answer), Ok(Record::Hello(1)));
 }
 
 fn connected_from(address: [u8; 4], to: SocketAddr) -> TcpStream {
@@ -158,12 +159,12 @@ fn what_was_not_sealed_ends_the_carrier() {
     let mut stream = TcpStream::connect(at).unwrap();
     let (mut sealer, _) = flows(1, 1).remove(0).records_of_sender(CIPHER);
     let mut records = vec![];
-    sealer.hello(&mut records).unwrap();
+    sealer.hello(0, &mut records).unwrap();
     stream.write_all(&records).unwrap();
     while listener.poll().unwrap() < 1 {}
     let mut end = RecvEnd::new(listener.into_connections());
     records.clear();
-    sealer.hello(&mut records).unwrap();
+    sealer.hello(0, &mut records).unwrap();
     records[10] ^= 1;
     stream.write_all(&records).unwrap();
     assert!(matches!(error_of(&mut end), StepError::Refused(..)));
@@ -236,18 +237,52 @@ fn ends_by_silence(end: &mut SendEnd, mut meanwhile: impl FnMut()) {
     );
 }
 
-/// What lies between may forget one connection of several: others that go on do not hide that.
+/// What lies between may forget one connection of three, or end it: the others bring what it had. What the sender keeps account
+/// of has arrived by then.
 #[test]
-fn one_silent_connection_of_two_is_given_up() {
-    let (of_sender, mut of_receiver) = connected(2);
-    let forgotten = of_receiver.pop();
-    let silence = Duration::from_millis(500);
-    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
-    let mut receiver = RecvEnd::new(of_receiver);
-    ends_by_silence(&mut end, || {
-        receiver.step(&mut Slow(&|| ()), Duration::ZERO).unwrap();
-    });
-    drop(forgotten);
+fn a_connection_that_is_silent_or_ends_leaves_the_others_its_work() {
+    const BYTES: u64 = 30_000_000;
+    for is_ended in [false, true] {
+        let (of_sender, mut of_receiver) = connected(3);
+        let forgotten = of_receiver.pop();
+        if is_ended {
+            drop(forgotten.into_iter());
+        }
+        let silence = Duration::from_secs(2);
+        let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
+        let mut receiver = RecvEnd::new(of_receiver);
+        end.send(Extent {
+            object: 0,
+            offset: 0,
+            bytes: BYTES,
+        });
+        let (mut sink, begun) = (Checked::default(), Instant::now());
+        while sink.bytes < BYTES || !end.is_done() {
+            receiver.step(&mut sink, Duration::ZERO).unwrap();
+            end.step(&mut Pattern, Duration::ZERO).unwrap();
+            assert!(
+                begun.elapsed() < WITHIN,
+                "{} {:?}",
+                sink.bytes,
+                end.lowest()
+            );
+        }
+        assert_eq!((sink.bytes, end.given_up()), (BYTES, 1));
+        assert!(end.figures().sent_pkts > 0);
+    }
+}
+
+/// A connection that the network ended at one end alone is no end of the transfer there, as long as another one goes on.
+#[test]
+fn the_last_connection_that_ends_is_the_end() {
+    let (mut of_sender, of_receiver) = connected(2);
+    let mut end = RecvEnd::new(of_receiver);
+    of_sender.pop();
+    for _ in 0..10 {
+        end.step(&mut Checked::default(), WAIT).unwrap();
+    }
+    of_sender.pop();
+    assert!(matches!(error_of(&mut end), StepError::Ended(_)));
 }
 
 /// Bytes that arrive in a second, over so many connections together.

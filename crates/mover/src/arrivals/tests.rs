@@ -34,7 +34,7 @@ impl Source for Pattern {
 
 /// Checks what is written, each byte once.
 #[derive(Default)]
-struct Written(crate::ranges::Ranges);
+struct Written(fatpath_tree::Ranges);
 
 impl Written {
     fn write(&mut self, writes: &[Write<'_>]) {

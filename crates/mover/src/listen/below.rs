@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a caller of a listener may have: a folder below the listener's, and the listener's ports.
+//! What a caller of a listener may have: a folder below the listener's, files that are there where it may fetch them, and the
+//! listener's ports.
 
-use crate::names::{checked, shown};
-use crate::protocol::{Agreed, Hello, Part};
-use anyhow::{Context, Result, bail, ensure};
+use crate::protocol::{Agreed, Hello, Part, Sends};
+use anyhow::{Context, Result, ensure};
+use fatpath_tree::{checked, shown};
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 use rustix::process::fchdir;
@@ -25,20 +26,45 @@ pub struct Bounds {
     pub ports: (u16, u16),
     /// The largest window.
     pub window_bytes: u64,
+    /// The caller may fetch what is there.
+    pub gives: bool,
 }
 
 impl Bounds {
-    /// Refuses what is out of bounds, and enters the folder that the caller means: what it is called from here on stands in its
-    /// place. For a process that serves one caller.
+    /// Refuses what is out of bounds, and enters the folder that the caller sends to, or the listener's where it fetches: what it
+    /// is called from here on stands in its place. For a process that serves one caller.
     ///
     /// # Errors
     /// The caller wants what it may not have, or the folder cannot be made.
     pub fn hold(&self, hello: &mut Hello) -> Result<()> {
-        let Part::Receive(receives) = &mut hello.part else {
-            bail!("a listener takes files, and gives none: fetch them by ssh, as HOST:FILE");
-        };
         self.agree(&mut hello.agreed)?;
-        receives.folder = self.enter(&receives.folder, receives.is_dry)?;
+        match &mut hello.part {
+            Part::Receive(receives) => {
+                ensure!(
+                    receives.deletes.is_none(),
+                    "a listener deletes nothing, as others may share its folder: leave out --delete"
+                );
+                receives.folder = self.enter(&receives.folder, receives.is_dry)?;
+            }
+            Part::Send(sends) => {
+                self.permit(sends)?;
+                self.enter(b"", true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What may be fetched is named from the listener's folder on.
+    fn permit(&self, sends: &mut Sends) -> Result<()> {
+        ensure!(
+            self.gives,
+            "the listener gives no files to this end: whoever runs it may add --give-to NAME, with the name that it has for this \
+             end's key; or fetch them by ssh, as HOST:FILE"
+        );
+        for path in &mut sends.paths {
+            let names = checked(trimmed(path)).with_context(|| shown(path))?;
+            *path = names.join(&b'/');
+        }
         Ok(())
     }
 
@@ -128,6 +154,7 @@ mod tests {
             address: None,
             ports: (50_000, 50_010),
             window_bytes: 1 << 20,
+            gives: false,
         };
         let mut wanted = agreed();
         bounds.agree(&mut wanted).unwrap();
@@ -142,6 +169,33 @@ mod tests {
             wanted.ports = ports;
             let said = bounds.agree(&mut wanted).unwrap_err().to_string();
             assert!(said.contains("--ports 50000-50010"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_fetched_is_below_the_folder_and_permitted() {
+        let bounds = |gives| Bounds {
+            folder: "/".into(),
+            address: None,
+            ports: (50_000, 50_010),
+            window_bytes: 1 << 20,
+            gives,
+        };
+        let permitted = |gives, path: &str| {
+            let mut sends = Sends {
+                paths: vec![path.into()],
+                ..Sends::default()
+            };
+            let permitted = bounds(gives).permit(&mut sends);
+            permitted.map(|()| String::from_utf8(sends.paths.remove(0)).unwrap())
+        };
+        for (path, wanted) in [("/run-7/", "run-7"), ("a/b", "a/b")] {
+            assert_eq!(permitted(true, path).unwrap(), wanted);
+            let said = permitted(false, path).unwrap_err().to_string();
+            assert!(said.contains("--give-to"), "{said}");
+        }
+        for path in ["", "/", "..", "a/../../b", "a//b", ".fatpath-1.part"] {
+            assert!(permitted(true, path).is_err(), "{path}");
         }
     }
 

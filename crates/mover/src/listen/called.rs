@@ -4,11 +4,15 @@
 use super::below::Bounds;
 use crate::control::Control;
 use crate::protocol::Part;
-use crate::receive;
 use crate::report::{Progress, Report};
+use crate::send::Given;
 use crate::session::Session;
-use anyhow::{Result, bail};
+use crate::{receive, send};
+use anyhow::Result;
+use fatpath_tree::Tree;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Failures that the listener is told; the caller has all of them.
 const MOST_TOLD: usize = 5;
@@ -31,12 +35,21 @@ pub fn run(bounds: &Bounds) -> Result<ExitCode> {
 
 fn serve(control: Control, bounds: &Bounds, report: &mut Report) -> Result<()> {
     let (session, part) = Session::be_called(control, bounds.address, |hello| bounds.hold(hello))?;
+    let mut progress = Progress::new(false, true);
     match part {
         Part::Receive(receives) => {
             report.is_dry = receives.is_dry;
-            receive::run(session, receives, report, &mut Progress::new(false, true))
+            receive::run(session, receives, report, &mut progress)
         }
-        Part::Send(_) => bail!("a listener gives no files"),
+        Part::Send(sends) => {
+            let tree = Tree::below(Path::new("."))?; // the listener's folder, which was entered
+            send::run(
+                session,
+                &Given::Paths(&sends, Arc::new(tree)),
+                report,
+                &mut progress,
+            )
+        }
     }
 }
 

@@ -52,8 +52,12 @@ impl fatpath_peer::Event for Event<'_> {
 fn became(report: &Value) -> String {
     let number = |name: &str| report[name].as_u64().unwrap_or_default();
     let (stored, skipped, failed) = (number("stored"), number("skipped"), number("failed"));
+    let verb = match report["is_given"].as_bool() {
+        Some(true) => "given",
+        _ => "stored",
+    };
     let counts = format!(
-        "{stored} stored, {skipped} there already, {failed} failed; {}",
+        "{stored} {verb}, {skipped} there already, {failed} failed; {}",
         show_bytes(number("bytes"))
     );
     match report["errors"][0]["message"].as_str() {

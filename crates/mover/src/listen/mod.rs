@@ -32,9 +32,9 @@ const SPARE_FILES: u64 = 128;
 /// What only a listener takes.
 #[derive(Args)]
 pub struct ListenArguments {
-    /// Wait for others that send to fatpath://HOST:PORT/, without ssh
+    /// Wait for others that send to fatpath://HOST:PORT/, or fetch from there, without ssh
     #[arg(long, value_name = "[ADDRESS:]PORT", requires = "into", value_parser = at,
-          conflicts_with_all = ["places", "stdio", "recursive", "preserve", "exclude", "include", "ignore_times", "dry_run", "limit",
+          conflicts_with_all = ["places", "stdio", "recursive", "preserve", "hard_links", "sparse", "xattrs", "acls", "delete", "exclude", "include", "ignore_times", "dry_run", "limit",
               "law", "no_ecn", "window", "datagram_bytes", "carrier", "flows", "timeout", "address", "rsh", "quiet"])]
     pub listen: Option<At>,
     /// With --listen: the folder that everything goes below
@@ -52,9 +52,15 @@ pub struct ListenArguments {
     /// With --listen: what may wait in memory for the disk, of all transfers; each has an equal part
     #[arg(long, value_name = "BYTES", requires = "listen", default_value = "2GiB", value_parser = size)]
     pub memory: u64,
+    /// With --listen: whose key has this name may also fetch what is below DIR; may be repeated
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub give_to: Vec<String>,
     /// Be what a listener starts for a caller: nothing leaves this folder
     #[arg(long, hide = true, requires = "stdio")]
     pub below: Option<PathBuf>,
+    /// With --below: the caller may fetch what is there
+    #[arg(long, hide = true, requires = "below")]
+    pub below_gives: bool,
 }
 
 /// Where to listen.
@@ -125,8 +131,10 @@ pub fn run(
         address: None, // of each connection its own
         ports,
         window_bytes: limits.window_bytes,
+        gives: false, // of each caller by its name
     };
-    let server = Server::new(key, trust, bounds, limits, log);
+    let gives_to = arguments.give_to.clone();
+    let server = Server::new(key, trust, bounds, gives_to, limits, log);
     serve_until(&listener, &Arc::new(server))
 }
 

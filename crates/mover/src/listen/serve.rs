@@ -5,10 +5,10 @@ use super::below::Bounds;
 use super::events::Event;
 use super::limits::Limits;
 use crate::by_key::PROTOCOL;
-use crate::names::shown;
 use crate::protocol::{self, Message};
 use anyhow::{Context, Result};
 use fatpath_peer::{AuthError, BadLine, Key, Log, Peer, PublicKey, Trusted, Waiting, accept};
+use fatpath_tree::shown;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
@@ -34,6 +34,8 @@ pub struct Server {
     key: Key,
     trust: PathBuf,
     bounds: Bounds,
+    /// Names of callers that may fetch.
+    gives_to: Vec<String>,
     limits: Limits,
     log: Log,
     state: Mutex<State>,
@@ -61,11 +63,19 @@ struct Caller {
 
 impl Server {
     /// Of transfers into `bounds`, for those whose keys the file `trust` has.
-    pub fn new(key: Key, trust: PathBuf, bounds: Bounds, limits: Limits, log: Log) -> Server {
+    pub fn new(
+        key: Key,
+        trust: PathBuf,
+        bounds: Bounds,
+        gives_to: Vec<String>,
+        limits: Limits,
+        log: Log,
+    ) -> Server {
         Server {
             key,
             trust,
             bounds,
+            gives_to,
             limits,
             log,
             state: Mutex::default(),
@@ -204,7 +214,7 @@ impl Server {
 
     /// Gives what the process says at last.
     fn transfer(&self, name: &str, at: Option<IpAddr>, peer: Peer) -> Result<Value> {
-        let mut child = self.start(at)?;
+        let mut child = self.start(name, at)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (input, output) = input.zip(output).context("pipes were asked for")?;
         let errors = child.stderr.take().context("a pipe was asked for")?;
@@ -223,7 +233,7 @@ impl Server {
     }
 
     /// Data come to the address that the caller has connected to, and answers from there: its firewall expects no other.
-    fn start(&self, at: Option<IpAddr>) -> Result<Child> {
+    fn start(&self, name: &str, at: Option<IpAddr>) -> Result<Child> {
         let (first, last) = self.bounds.ports;
         let mut command = Command::new("/proc/self/exe");
         command.args(["recv", "--stdio"]);
@@ -233,6 +243,9 @@ impl Server {
             command.args(["--address", &at.to_string()]);
         }
         command.arg("--below").arg(&self.bounds.folder);
+        if self.gives_to.iter().any(|given| given == name) {
+            command.arg("--below-gives");
+        }
         command.env_clear().current_dir("/");
         command
             .stdin(Stdio::piped())

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a message may have at most: memory is bounded, whatever the other end says.
 
-use super::{Entry, Kind, Message, Outcome, Part};
+use super::{Entry, Kind, LeftOut, Message, Outcome, Part};
+use fatpath_tree::attributes::{self, weight_bytes};
 
 /// Entries, answers and the like in one message at most.
 pub const MOST_ITEMS: usize = 512;
@@ -20,13 +21,20 @@ pub fn is_bounded(message: &Message) -> bool {
         Message::Hello(hello) => hello.part.names() <= MOST_NAMES,
         Message::Entries(entries) => {
             let texts = entries.iter().map(Entry::text_bytes);
-            entries.len() <= MOST_ITEMS && longest(texts) <= MOST_PATH_BYTES
+            let attributes = entries.iter().map(|entry| weight_bytes(&entry.attributes));
+            entries.len() <= MOST_ITEMS
+                && longest(texts) <= MOST_PATH_BYTES
+                && longest(attributes) <= attributes::MOST_BYTES
         }
         Message::Problems(problems) => {
             let texts = problems.iter();
             let texts = texts.map(|problem| problem.path.len().max(problem.why.len()));
             problems.len() <= MOST_ITEMS && longest(texts) <= MOST_TEXT_BYTES
         }
+        Message::Deleted { paths, .. } => {
+            paths.len() <= MOST_ITEMS && longest(paths.iter().map(Vec::len)) <= MOST_PATH_BYTES
+        }
+        Message::Holes(holes) => holes.len() <= MOST_ITEMS,
         Message::Checksums(checksums) => {
             let texts = checksums.iter();
             let texts = texts.filter_map(|checksum| checksum.blake3.as_ref().err());
@@ -57,16 +65,25 @@ fn longest(lengths: impl Iterator<Item = usize>) -> usize {
 impl Part {
     fn names(&self) -> usize {
         match self {
-            Part::Send(sends) => sends.paths.len() + sends.exclude.len() + sends.include.len(),
-            Part::Receive(receives) => receives.names.len(),
+            Part::Send(sends) => sends.paths.len() + sends.patterns.count(),
+            Part::Receive(receives) => {
+                let patterns = receives.deletes.as_ref().map_or(0, LeftOut::count);
+                receives.names.len() + patterns
+            }
         }
+    }
+}
+
+impl LeftOut {
+    fn count(&self) -> usize {
+        self.exclude.len() + self.include.len()
     }
 }
 
 impl Entry {
     fn text_bytes(&self) -> usize {
         let target = match &self.kind {
-            Kind::Link { target } => target.len(),
+            Kind::Link { target } | Kind::HardLink { of: target } => target.len(),
             _ => 0,
         };
         self.path.len().max(target)
@@ -78,6 +95,7 @@ impl Entry {
 mod tests {
     use super::super::{Agreed, Answer, Hello, Problem, Receives, VERSION, decode};
     use super::*;
+    use fatpath_tree::attributes::Attribute;
 
     #[test]
     fn no_message_has_texts_without_end() {
@@ -90,20 +108,28 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_has_a_path_without_end() {
-        let entry = |bytes: usize| {
+    fn no_entry_has_a_path_or_attributes_without_end() {
+        let entry = |path: usize, values: &[usize]| {
+            let attributes = values.iter().map(|bytes| Attribute {
+                name: vec![],
+                value: vec![0; *bytes],
+            });
             let entry = Entry {
                 object: 0,
-                path: vec![b'x'; bytes],
+                path: vec![b'x'; path],
                 kind: Kind::Folder,
                 mode: 0,
                 modified: (0, 0),
                 accessed: (0, 0),
+                attributes: attributes.collect(),
             };
             postcard::to_stdvec(&Message::Entries(vec![entry])).unwrap()
         };
-        assert!(decode(&entry(MOST_PATH_BYTES)).is_some());
-        assert_eq!(decode(&entry(MOST_PATH_BYTES + 1)), None);
+        assert!(decode(&entry(MOST_PATH_BYTES, &[])).is_some());
+        assert_eq!(decode(&entry(MOST_PATH_BYTES + 1, &[])), None);
+        assert!(decode(&entry(1, &[32 << 10, 31 << 10])).is_some());
+        assert_eq!(decode(&entry(1, &[32 << 10, 32 << 10])), None);
+        assert_eq!(decode(&entry(1, &[0; 2000])), None, "many weigh, too");
     }
 
     /// Four mebibytes of the shortest take some hundred in memory.

@@ -3,6 +3,7 @@
 //! in a folder right after it, and each file that was asked for has an end. What is remembered goes by what is under way,
 //! not by how much there is.
 
+use fatpath_tree::attributes::{Attribute, weight_bytes};
 use std::collections::HashMap;
 
 /// What a folder gets when all that is in it is there.
@@ -12,12 +13,15 @@ pub struct Folder {
     pub mode: u32,
     pub modified: (i64, u32),
     pub accessed: (i64, u32),
+    pub attributes: Vec<Attribute>,
 }
 
 /// The folders that something may still come into.
 #[derive(Default)]
 pub struct Folders {
     waiting: HashMap<Vec<u8>, Waiting>,
+    /// Of the attributes of those.
+    attribute_bytes: usize,
     /// Those that the newest name is of or below, the outermost first.
     open: Vec<Vec<u8>>,
 }
@@ -36,6 +40,11 @@ impl Folders {
         self.waiting.len()
     }
 
+    /// What their attributes take in memory.
+    pub fn attribute_bytes(&self) -> usize {
+        self.attribute_bytes
+    }
+
     /// The sender names this; gives the folders that are complete by that, the deepest first.
     pub fn named(&mut self, path: &[u8]) -> Vec<Folder> {
         let mut complete = vec![];
@@ -51,7 +60,9 @@ impl Folders {
     /// It is a folder; [`Folders::named`] was told.
     pub fn begin(&mut self, folder: Folder) {
         let path = folder.path.clone();
+        self.attribute_bytes += weight_bytes(&folder.attributes);
         if let Some(known) = self.waiting.get_mut(&path) {
+            self.attribute_bytes -= weight_bytes(&known.folder.attributes);
             known.folder = folder; // named twice: what was said last
             return;
         }
@@ -84,6 +95,7 @@ impl Folders {
     /// Nothing more is named, and nothing arrives: all that are left, the deepest first.
     pub fn end(&mut self) -> Vec<Folder> {
         self.open.clear();
+        self.attribute_bytes = 0;
         let mut left: Vec<_> = self.waiting.drain().map(|(_, left)| left.folder).collect();
         left.sort_by(|one, other| other.path.cmp(&one.path));
         left
@@ -102,6 +114,7 @@ impl Folders {
             && !waiting.is_open
             && let Some(closed) = self.waiting.remove(&path)
         {
+            self.attribute_bytes -= weight_bytes(&closed.folder.attributes);
             complete.push(closed.folder);
             path = above(&path).to_vec();
             if let Some(above) = self.waiting.get_mut(&path) {
@@ -133,6 +146,7 @@ mod tests {
             mode: 0o755,
             modified: (1, 2),
             accessed: (3, 4),
+            attributes: vec![],
         }
     }
 

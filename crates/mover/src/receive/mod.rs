@@ -10,12 +10,16 @@ mod target;
 
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
-use crate::limits::{MOST_UNANSWERED, open_files};
-use crate::protocol::{Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Receives};
-use crate::report::{Progress, Report};
+use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
+use crate::protocol::{
+    Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Problem, Receives,
+};
+use crate::report::{MOST_LISTED, Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_transport::frame::Write;
+use fatpath_tree::attributes::weight_bytes;
+use fatpath_tree::delete::Deleted;
 use finish::{Ask, Threads};
 pub use output::run as run_to_output;
 use part::{ENDLESS, Parts};
@@ -34,6 +38,8 @@ const HASH_BYTES: u64 = 4 << 20;
 /// How often journals are noted, and how often data are synced so that their records hold after a reboot.
 const NOTE_EVERY: Duration = Duration::from_millis(100);
 const SYNC_EVERY: Duration = Duration::from_secs(2);
+/// What the attributes of one message's entries take in memory, at most.
+const MOST_BEYOND: usize = 2 << 20;
 /// A message with more stretches than this is told alone.
 const MANY_RANGES: usize = 100;
 
@@ -65,6 +71,7 @@ pub fn run(
         most_open,
         backlog: VecDeque::new(),
         named: HashMap::new(),
+        attribute_bytes: 0,
         parts: Parts::default(),
         open: 0,
         threads,
@@ -100,6 +107,13 @@ pub fn run(
     }
 }
 
+/// What the other end has named.
+struct Named {
+    path: Vec<u8>,
+    size: u64,
+    attribute_bytes: usize,
+}
+
 struct Receiving {
     control: Control,
     end: RecvEnd,
@@ -107,8 +121,10 @@ struct Receiving {
     most_open: usize,
     /// Named, and not looked at.
     backlog: VecDeque<Entry>,
-    /// Without a final answer: path and size.
-    named: HashMap<u32, (Vec<u8>, u64)>,
+    /// Without a final answer.
+    named: HashMap<u32, Named>,
+    /// Of the attributes of those.
+    attribute_bytes: usize,
     parts: Parts,
     /// Parts that are open, those that the threads have among them.
     open: usize,
@@ -157,13 +173,20 @@ impl Receiving {
             Message::Entries(entries) => {
                 for entry in entries {
                     let size = match entry.kind {
-                        Kind::File { size } => size,
+                        Kind::File { size, .. } => size,
                         _ => 0,
                     };
-                    let before = self.named.insert(entry.object, (entry.path.clone(), size));
+                    let named = Named {
+                        path: entry.path.clone(),
+                        size,
+                        attribute_bytes: weight_bytes(&entry.attributes),
+                    };
+                    self.attribute_bytes += named.attribute_bytes;
+                    let before = self.named.insert(entry.object, named);
                     ensure!(before.is_none(), "the other end gives a number twice");
                     ensure!(
-                        self.named.len() + self.untold <= MOST_UNANSWERED,
+                        self.named.len() + self.untold <= MOST_UNANSWERED
+                            && self.attribute_bytes <= MOST_ATTRIBUTE_BYTES + MOST_BEYOND,
                         "the other end names too much at once"
                     );
                     self.named_bytes = self.named_bytes.saturating_add(size);
@@ -173,9 +196,15 @@ impl Receiving {
             Message::Problems(problems) => problems
                 .iter()
                 .for_each(|problem| report.note_problem(problem)),
+            Message::Holes(holes) => {
+                for hole in holes {
+                    let bytes = self.parts.hole(&hole);
+                    self.there_bytes = self.there_bytes.saturating_add(bytes);
+                }
+            }
             Message::Ended { object, size } => {
-                if let Some((_, named)) = self.named.get_mut(&object) {
-                    *named = size;
+                if let Some(named) = self.named.get_mut(&object) {
+                    named.size = size;
                 }
                 self.named_bytes = self.named_bytes.saturating_add(size);
                 self.parts.end(object, size);
@@ -200,9 +229,40 @@ impl Receiving {
 
     /// What fails after the last file is told too.
     fn finish(&mut self, report: &mut Report) {
+        self.delete(report);
         self.target.finish();
         self.tell_problems(report);
         self.control.say(Message::Finished);
+    }
+
+    fn delete(&mut self, report: &mut Report) {
+        let (mut paths, mut stays, mut count) = (vec![], vec![], 0);
+        self.target
+            .delete(report.failed == 0, &mut |deleted| match deleted {
+                Deleted::Gone(path) => {
+                    count += 1;
+                    if paths.len() < MOST_LISTED {
+                        paths.push(path);
+                    }
+                }
+                Deleted::Stays(path, why) if stays.len() < MOST_LISTED => {
+                    stays.push(Problem { path, why });
+                }
+                Deleted::Stays(..) => {} // those that are listed show that it failed
+            });
+        report.note_deleted(count, &paths);
+        stays
+            .into_iter()
+            .for_each(|problem| self.target.note(problem));
+        // What is not listed is counted with the first.
+        let unlisted = count - paths.len() as u64;
+        for (number, some) in paths.chunks(MOST_ITEMS).enumerate() {
+            let more = if number == 0 { unlisted } else { 0 };
+            self.control.say(Message::Deleted {
+                count: some.len() as u64 + more,
+                paths: some.to_vec(),
+            });
+        }
     }
 
     fn tell_problems(&mut self, report: &mut Report) {
@@ -244,6 +304,7 @@ impl Receiving {
             };
             match self.target.prepare(&entry) {
                 Prepared::Done(outcome) => self.answer(entry.object, outcome, report),
+                Prepared::Waits => {}
                 Prepared::Part(part, wanted) => {
                     self.there_bytes = self.there_bytes.saturating_add(part.bytes());
                     self.open += 1;
@@ -260,10 +321,13 @@ impl Receiving {
     /// A part is a file now, or is given up and gone.
     fn ended(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
         self.open -= 1;
-        if let Some((path, _)) = self.named.get(&object) {
-            self.target.ended(path);
+        if let Some(named) = self.named.get(&object) {
+            let others = self.target.ended(&named.path, outcome == Outcome::Stored);
+            self.answer(object, outcome, report);
+            for (object, outcome) in others {
+                self.answer(object, outcome, report);
+            }
         }
-        self.answer(object, outcome, report);
     }
 
     fn answer(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
@@ -275,8 +339,9 @@ impl Receiving {
             }
             return;
         }
-        if let Some((path, size)) = self.named.remove(&object) {
-            report.note(&path, size, &outcome);
+        if let Some(named) = self.named.remove(&object) {
+            self.attribute_bytes -= named.attribute_bytes;
+            report.note(&named.path, named.size, &outcome);
             self.untold += 1;
             self.answers.push(Answer { object, outcome });
         }
@@ -314,6 +379,7 @@ impl Receiving {
                 Finished::Stored(object) => self.ended(object, Outcome::Stored, report),
                 Finished::Failed(object, why) => self.ended(object, Outcome::Failed(why), report),
                 Finished::Synced(object, stretches) => self.mark(object, stretches),
+                Finished::Lacks(problem) => self.target.note(problem),
             }
         }
     }

@@ -103,7 +103,7 @@ impl<W: Write + AsFd> Receiving<W> {
     }
 
     fn take(&mut self, entry: Entry, name: &[u8]) -> Result<()> {
-        let Kind::File { size } = entry.kind else {
+        let Kind::File { size, .. } = entry.kind else {
             bail!("the other end offers what is no file");
         };
         ensure!(

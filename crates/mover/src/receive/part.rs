@@ -2,8 +2,10 @@
 //! A file that is arriving: its bytes are written where they belong as they come, and noted in its journal.
 
 use crate::journal::Journal;
-use crate::ranges::Ranges;
+use crate::protocol::Hole;
 use fatpath_transport::frame::Write;
+use fatpath_tree::attributes::{Attribute, Which};
+use fatpath_tree::{Ranges, holes};
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, unlinkat};
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,6 +30,8 @@ pub struct PartSpec {
     /// `None`: it is not kept.
     pub accessed: Option<(i64, u32)>,
     pub mode: u32,
+    /// What is stored of attributes, and those.
+    pub attributes: (Which, Vec<Attribute>),
     pub file: Arc<File>,
     pub folder: Arc<OwnedFd>,
     pub name: Vec<u8>,
@@ -108,25 +112,32 @@ impl Part {
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
-        let end = offset
-            .checked_add(bytes.len() as u64)
-            .filter(|end| *end <= self.spec.size);
-        let Some(end) = end else {
+        let end = offset.saturating_add(bytes.len() as u64);
+        self.fill(offset, end, |file, from, until| {
+            let bytes = &bytes[(from - offset) as usize..(until - offset) as usize];
+            file.write_all_at(bytes, from)
+        });
+    }
+
+    /// Has what lacks of these bytes made by `make`.
+    fn fill(&mut self, from: u64, until: u64, make: impl Fn(&File, u64, u64) -> io::Result<()>) {
+        if until > self.spec.size {
             self.fail_too_long();
-            return;
-        };
+        }
         if self.failed.is_some() {
             return;
         }
-        match self.spec.file.write_all_at(bytes, offset) {
-            Ok(()) => {
-                self.there.insert(offset, end);
-                self.unnoted.insert(offset, end);
-                if self.unnoted.bytes() >= NOTE_BYTES {
-                    self.note();
-                }
+        // What came before may be hashed already: what comes again, by another flow, does not replace it.
+        for (from, until) in self.there.missing_of(from, until) {
+            if let Err(error) = make(&self.spec.file, from, until) {
+                self.failed = Some(error);
+                return;
             }
-            Err(error) => self.failed = Some(error),
+            self.unnoted.insert(from, until);
+        }
+        self.there.insert(from, until);
+        if self.unnoted.bytes() >= NOTE_BYTES {
+            self.note();
         }
     }
 
@@ -198,16 +209,28 @@ pub struct Parts {
 impl Parts {
     /// Of what has ended already nothing is wanted.
     pub fn write(&mut self, write: &Write<'_>) {
-        let Some(part) = self.parts.get_mut(&write.object) else {
-            return;
+        self.bytes += self.change(write.object, |part| part.write(write.offset, write.bytes));
+    }
+
+    /// Gives how many bytes are there by that.
+    pub fn hole(&mut self, hole: &Hole) -> u64 {
+        self.change(hole.object, |part| {
+            part.fill(hole.from, hole.until, holes::make)
+        })
+    }
+
+    /// Gives how many bytes more are there.
+    fn change(&mut self, object: u32, change: impl FnOnce(&mut Part)) -> u64 {
+        let Some(part) = self.parts.get_mut(&object) else {
+            return 0;
         };
         let was_done = part.is_whole() || part.failed.is_some();
         let before = part.bytes();
-        part.write(write.offset, write.bytes);
-        self.bytes += part.bytes() - before;
+        change(part);
         if !was_done && (part.is_whole() || part.failed.is_some()) {
-            self.ready.push(write.object);
+            self.ready.push(object);
         }
+        part.bytes() - before
     }
 
     /// A stream has ended, and was so long.

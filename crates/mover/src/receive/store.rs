@@ -3,7 +3,8 @@
 //! a time. Nothing else waits for it: a disk may stand still for long.
 
 use super::part::{Part, times};
-use crate::names::shown;
+use crate::protocol::Problem;
+use fatpath_tree::{attributes, shown};
 use rustix::fs::{Mode, fchmod, fdatasync, fsync, futimens, renameat};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -43,6 +44,8 @@ pub enum Finished {
     Stored(u32),
     /// It did not.
     Failed(u32, String),
+    /// Something of a file that is stored could not be.
+    Lacks(Problem),
     /// So many stretches of the journal are on the disk; `None`: the disk refused, which is told when the part is whole.
     Synced(u32, Option<u64>),
 }
@@ -130,11 +133,27 @@ impl Store {
         unsynced.map(io::Error::from).or_else(|| dress(part).err())
     }
 
+    /// A file without all its attributes is stored, and that is told.
+    fn attribute(&self, part: &Part) {
+        let (which, wanted) = &part.spec.attributes;
+        if which.is_any() {
+            for why in attributes::apply(&part.spec.file, *which, wanted) {
+                let path = part.spec.path.clone();
+                self.say(Finished::Lacks(Problem { path, why }));
+            }
+        }
+    }
+
     /// Syncs what waits, and gives it its names.
     fn commit(&mut self) {
         let mut parts = std::mem::take(&mut self.waiting);
         let mut failed: Vec<Option<io::Error>> =
             parts.iter().map(|part| self.refused(part)).collect();
+        let sound = parts
+            .iter()
+            .zip(&failed)
+            .filter(|(_, failed)| failed.is_none());
+        sound.for_each(|(part, _)| self.attribute(part));
         sync(&parts, &mut failed);
         let mut folders = HashMap::new();
         for (part, failed) in parts.iter_mut().zip(&mut failed) {

@@ -4,12 +4,15 @@
 use super::folders::{Folder, Folders};
 use super::part::{ENDLESS, Part, PartSpec};
 use crate::journal::{Header, Journal};
-use crate::names::{OURS, checked, shown};
+use crate::limits::MOST_ATTRIBUTE_BYTES;
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
+use fatpath_tree::attributes;
+use fatpath_tree::delete::{Deleted, Deleter, Named};
+use fatpath_tree::links::{self, Inode, Links, inode, link};
+use fatpath_tree::{OURS, Patterns, checked, own, shown};
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, flock, fstat, mkdirat,
-    openat, openat2, renameat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat, openat2, statat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -17,7 +20,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +31,7 @@ const JOURNAL_FROM_BYTES: u64 = 4 << 20;
 const MOST_WAITING: usize = 8192;
 /// Folders that stay open.
 const MOST_FOLDERS: usize = 128;
+const NO_SUCH_FILE: &str = "it is another name of a file that this transfer did not bring";
 /// Stretches that are asked for of a file, at most.
 const MOST_RANGES: usize = 10_000;
 
@@ -41,6 +45,10 @@ pub struct Target {
     folders: HashMap<Vec<u8>, Arc<OwnedFd>>,
     /// Those whose mode and times are to be set when all is in them.
     waiting: Folders,
+    /// Files that may get more names, and these.
+    links: Links<Entry>,
+    /// What was named, and what stays beside; `None`: nothing is deleted.
+    deletes: Option<(Named, Patterns)>,
     /// What failed of that, and is to be told.
     problems: Vec<Problem>,
 }
@@ -51,6 +59,8 @@ pub enum Prepared {
     Done(Outcome),
     /// These are to be written.
     Part(Box<Part>, Vec<(u64, u64)>),
+    /// Nothing until the file has arrived that it is another name of.
+    Waits,
 }
 
 impl Target {
@@ -73,20 +83,26 @@ impl Target {
             Err(Errno::NOENT) if receives.is_dry => None,
             root => Some(root.with_context(|| format!("cannot open the folder {name}"))?),
         };
+        let deletes = receives.deletes.as_ref().map(|left_out| {
+            let patterns = Patterns::new(&left_out.exclude, &left_out.include)?;
+            anyhow::Ok((Named::default(), patterns))
+        });
         Ok(Target {
+            deletes: deletes.transpose()?,
             root: root.map(Arc::new),
             receives,
             boot: boot_id(),
             umask: umask(),
             folders: HashMap::new(),
             waiting: Folders::default(),
+            links: Links::default(),
             problems: vec![],
         })
     }
 
     /// There is room to remember what more entries need.
     pub fn has_room(&self) -> bool {
-        self.waiting.count() < MOST_WAITING
+        self.waiting.count() < MOST_WAITING && self.waiting.attribute_bytes() < MOST_ATTRIBUTE_BYTES
     }
 
     /// What is to be done for `entry`.
@@ -96,16 +112,70 @@ impl Target {
         let prepared = self
             .try_prepare(entry)
             .unwrap_or_else(|why| Prepared::Done(Outcome::Failed(why)));
-        if matches!(prepared, Prepared::Part(..)) {
+        if let Some((named, _)) = &mut self.deletes
+            && !matches!(prepared, Prepared::Done(Outcome::Failed(_)))
+        {
+            named.add(&entry.path, entry.kind == Kind::Folder);
+        }
+        if matches!(prepared, Prepared::Part(..) | Prepared::Waits) {
             self.waiting.awaits(&entry.path);
         }
         prepared
     }
 
-    /// A part that was prepared is a file now, or is given up.
-    pub fn ended(&mut self, path: &[u8]) {
+    /// A part that was prepared is a file now, or is given up; gives what became of its other names.
+    pub fn ended(&mut self, path: &[u8], is_there: bool) -> Vec<(u32, Outcome)> {
+        let names = self.links.ended(path, is_there);
+        let names = names.into_iter().map(|entry| {
+            let prepared = self.try_prepare(&entry);
+            self.arrived(&entry.path);
+            match prepared {
+                Ok(Prepared::Done(outcome)) => (entry.object, outcome),
+                Ok(_) => (entry.object, Outcome::Failed(NO_SUCH_FILE.to_owned())),
+                Err(why) => (entry.object, Outcome::Failed(why)),
+            }
+        });
+        let outcomes = names.collect();
+        self.arrived(path);
+        outcomes
+    }
+
+    fn arrived(&mut self, path: &[u8]) {
         let complete = self.waiting.ended(path);
         self.dress(complete);
+    }
+
+    /// Deletes what was asked for; or, if not all `is_there`, nothing.
+    pub fn delete(&mut self, is_there: bool, told: &mut dyn FnMut(Deleted)) {
+        let Some((named, patterns)) = self.deletes.take() else {
+            return;
+        };
+        let why_not = "nothing was deleted: something failed before".to_owned();
+        let tops = match named.tops() {
+            Ok(tops) if is_there => tops,
+            tops => {
+                let why = tops.err().unwrap_or(why_not);
+                let path = self.receives.folder.clone();
+                return self.note(Problem { path, why });
+            }
+        };
+        let is_dry = self.receives.is_dry;
+        for top in tops {
+            match self.folder(&[top]) {
+                Ok(folder) => Deleter {
+                    named: &named,
+                    patterns: &patterns,
+                    is_dry,
+                    told: &mut *told,
+                }
+                .clean(&folder, top),
+                Err(Errno::NOENT) if is_dry => {} // it would be made
+                Err(error) => told(Deleted::Stays(
+                    top.clone(),
+                    io::Error::from(error).to_string(),
+                )),
+            }
+        }
     }
 
     /// Nothing more comes.
@@ -114,22 +184,19 @@ impl Target {
         self.dress(left);
     }
 
-    /// What failed of folders since this was asked last.
+    /// Something of a file could not be stored.
+    pub fn note(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// What failed of folders and attributes since this was asked last.
     pub fn take_problems(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.problems)
     }
 
     fn try_prepare(&mut self, entry: &Entry) -> Result<Prepared, String> {
-        let names = checked(&entry.path).map_err(|why| why.to_string())?;
-        let asked = &self.receives.names;
-        if !asked.is_empty() && !asked.iter().any(|name| name == names[0]) {
-            return Err("the other end offers what was not asked for".to_owned());
-        }
+        let names = self.permitted(entry)?;
         let (name, above) = names.split_last().ok_or("an empty path")?;
-        let is_plain = above.is_empty() && matches!(entry.kind, Kind::File { .. } | Kind::Stream);
-        if !self.receives.is_recursive && !is_plain {
-            return Err("it is no file, and --recursive was not given".to_owned());
-        }
         let text = |error: Errno| match error {
             Errno::LOOP => {
                 "a symbolic link is in the way: nothing is written through one".to_owned()
@@ -154,24 +221,128 @@ impl Target {
             }
             Kind::Link { target } => {
                 if !self.receives.is_dry {
-                    make_link(&folder, name, target).map_err(text)?;
+                    links::make_symbolic(&folder, name, target, &temporary(name, b".link"))
+                        .map_err(text)?;
                 }
                 Ok(Prepared::Done(self.stored()))
             }
-            Kind::File { size } => {
-                if !self.receives.ignores_times && is_same(there.as_ref(), entry, *size) {
-                    return Ok(Prepared::Done(Outcome::Skipped));
-                }
-                if self.receives.is_dry {
-                    return Ok(Prepared::Done(Outcome::WouldStore));
-                }
-                self.open_part(entry, &folder, name, *size)
-                    .map_err(|error| error.to_string())
+            Kind::File { size, is_linked } => {
+                let there = there.filter(|there| is_same(Some(there), entry, *size));
+                self.file(entry, &folder, name, there, (*size, *is_linked))
             }
+            Kind::HardLink { of } => self.another_name(entry, of, &folder, name, there.as_ref()),
             Kind::Stream if self.receives.is_dry => Ok(Prepared::Done(Outcome::WouldStore)),
             Kind::Stream => self
                 .open_part(entry, &folder, name, ENDLESS)
                 .map_err(|error| error.to_string()),
+        }
+    }
+
+    /// The names of its path, if the other end may offer it.
+    fn permitted<'e>(&self, entry: &'e Entry) -> Result<Vec<&'e [u8]>, String> {
+        let names = checked(&entry.path).map_err(|why| why.to_string())?;
+        let asked = &self.receives.names;
+        if !asked.is_empty() && !asked.iter().any(|name| name == names[0]) {
+            return Err("the other end offers what was not asked for".to_owned());
+        }
+        let is_file = matches!(
+            entry.kind,
+            Kind::File { .. } | Kind::Stream | Kind::HardLink { .. }
+        );
+        let is_plain = names.len() == 1 && is_file;
+        if !self.receives.is_recursive && !is_plain {
+            return Err("it is no file, and --recursive was not given".to_owned());
+        }
+        Ok(names)
+    }
+
+    /// A file; `same`: one that is there, and is taken for it.
+    fn file(
+        &mut self,
+        entry: &Entry,
+        folder: &Arc<OwnedFd>,
+        name: &[u8],
+        same: Option<Stat>,
+        (size, is_linked): (u64, bool),
+    ) -> Result<Prepared, String> {
+        if let Some(same) = same.filter(|_| !self.receives.ignores_times) {
+            if is_linked {
+                self.links.is_there(&entry.path, inode(&same));
+            }
+            self.attribute(entry, folder, name);
+            return Ok(Prepared::Done(Outcome::Skipped));
+        }
+        if self.receives.is_dry {
+            return Ok(Prepared::Done(Outcome::WouldStore));
+        }
+        let opened = self
+            .open_part(entry, folder, name, size)
+            .and_then(|prepared| {
+                if let (Prepared::Part(part, _), true) = (&prepared, is_linked) {
+                    let stat = fstat(&*part.spec.file)?;
+                    self.links.begin(&entry.path, inode(&stat));
+                }
+                Ok(prepared)
+            });
+        opened.map_err(|error| error.to_string())
+    }
+
+    /// Of a file of this transfer, and of nothing else that may be there.
+    fn another_name(
+        &mut self,
+        entry: &Entry,
+        of: &[u8],
+        folder: &OwnedFd,
+        name: &[u8],
+        there: Option<&Stat>,
+    ) -> Result<Prepared, String> {
+        if self.receives.is_dry {
+            return Ok(Prepared::Done(Outcome::WouldStore));
+        }
+        if self.links.wait(of, entry.clone()).is_none() {
+            return Ok(Prepared::Waits);
+        }
+        let is_it = |file: &Inode| there.is_some_and(|there| inode(there) == *file);
+        match self.links.get(of) {
+            None => Err(NO_SUCH_FILE.to_owned()),
+            Some(file) if is_it(&file) => Ok(Prepared::Done(Outcome::Skipped)),
+            Some(file) => {
+                let names = checked(of).map_err(|why| why.to_string())?;
+                let (first, above) = names.split_last().ok_or("an empty path")?;
+                let linked = self.folder(above).map_err(io::Error::from);
+                let linked = linked.and_then(|above| {
+                    link(
+                        (&above, first),
+                        file,
+                        (folder, name),
+                        &temporary(name, b".link"),
+                    )
+                });
+                linked.map_err(|error| error.to_string())?;
+                Ok(Prepared::Done(Outcome::Stored))
+            }
+        }
+    }
+
+    /// A file that is there already gets its attributes, where it is this user's.
+    fn attribute(&mut self, entry: &Entry, folder: &OwnedFd, name: &[u8]) {
+        let which = self.receives.attributes;
+        if !which.is_any() || self.receives.is_dry {
+            return;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(folder, name, flags, Mode::empty())
+            .and_then(|file| Ok((fstat(&file)?.st_uid == geteuid().as_raw(), file)));
+        let wanted = &entry.attributes;
+        let refused = match opened {
+            Ok((true, file)) => attributes::apply(&file, which, wanted),
+            Ok((false, file)) if attributes::are(&file, which, wanted) => vec![],
+            Ok(_) => vec!["attributes: the file is another user's".to_owned()],
+            Err(error) => vec![format!("attributes: {}", io::Error::from(error))],
+        };
+        for why in refused {
+            let path = entry.path.clone();
+            self.note(Problem { path, why });
         }
     }
 
@@ -233,12 +404,13 @@ impl Target {
     }
 
     fn keep(&mut self, entry: &Entry) {
-        if self.receives.preserves {
+        if self.receives.preserves || self.receives.attributes.is_any() {
             self.waiting.begin(Folder {
                 path: entry.path.clone(),
                 mode: entry.mode & 0o1777,
                 modified: entry.modified,
                 accessed: entry.accessed,
+                attributes: entry.attributes.clone(),
             });
         }
     }
@@ -255,13 +427,13 @@ impl Target {
         let stem = [OURS, hex(&file_key[..12]).as_bytes()].concat();
         let [part_name, journal_name] =
             [&b".part"[..], b".journal"].map(|end| [&stem[..], end].concat());
-        let file = File::from(open_own(folder, &part_name, OFlags::empty())?);
-        lock(&file, folder, &part_name)?;
+        let file = File::from(own::open(folder, &part_name, OFlags::empty())?);
+        own::lock(&file, folder, &part_name)?;
         let is_stream = size == ENDLESS;
         let journal = match size >= JOURNAL_FROM_BYTES && !is_stream {
             false => None,
             true => {
-                let journal = open_own(folder, &journal_name, OFlags::APPEND)?;
+                let journal = own::open(folder, &journal_name, OFlags::APPEND)?;
                 let header = Header {
                     file: file_key,
                     boot: self.boot,
@@ -282,6 +454,7 @@ impl Target {
                 true => entry.mode & 0o1777, // nobody else's programs run with this user's rights
                 false => entry.mode & 0o777 & !self.umask,
             },
+            attributes: (self.receives.attributes, entry.attributes.clone()),
             file: Arc::new(file),
             folder: folder.clone(),
             name: name.to_vec(),
@@ -303,78 +476,23 @@ impl Target {
         for folder in complete {
             let names: Vec<_> = folder.path.split(|byte| *byte == b'/').collect();
             let set = self.folder(&names).and_then(|open| {
-                rustix::fs::fchmod(&*open, Mode::from_raw_mode(folder.mode))?;
-                let times = super::part::times(Some(folder.modified), Some(folder.accessed));
-                rustix::fs::futimens(&*open, &times)
+                if self.receives.preserves {
+                    rustix::fs::fchmod(&*open, Mode::from_raw_mode(folder.mode))?;
+                    let times = super::part::times(Some(folder.modified), Some(folder.accessed));
+                    rustix::fs::futimens(&*open, &times)?;
+                }
+                let which = self.receives.attributes;
+                Ok(match which.is_any() {
+                    true => attributes::apply(&open, which, &folder.attributes),
+                    false => vec![],
+                })
             });
-            if let Err(error) = set {
-                let (path, why) = (folder.path, io::Error::from(error).to_string());
-                self.problems.push(Problem { path, why });
+            let refused = set.unwrap_or_else(|error| vec![io::Error::from(error).to_string()]);
+            for why in refused {
+                let path = folder.path.clone();
+                self.note(Problem { path, why });
             }
         }
-    }
-}
-
-/// Opens a file of an unfinished transfer, or begins it. The folder may be one that others write to: what is theirs, or has
-/// a second name that they may have given it, is not written to.
-fn open_own(folder: &OwnedFd, name: &[u8], more: OFlags) -> io::Result<OwnedFd> {
-    let ours = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | more;
-    let open = |more: OFlags| openat(folder, name, flags | more, ours);
-    let file = match open(OFlags::CREATE | OFlags::EXCL) {
-        Err(Errno::EXIST) => open(OFlags::empty()).or_else(|error| match error {
-            // It had its last mode already when its transfer was killed.
-            Errno::ACCESS => make_writable(folder, name, ours).and_then(|()| open(OFlags::empty())),
-            error => Err(error),
-        })?,
-        file => file?,
-    };
-    match is_own(&fstat(&file)?) {
-        true => Ok(file),
-        false => Err(not_own(name)),
-    }
-}
-
-fn is_own(there: &Stat) -> bool {
-    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
-        && there.st_uid == geteuid().as_raw()
-        && there.st_nlink == 1
-}
-
-fn not_own(name: &[u8]) -> io::Error {
-    io::Error::other(format!(
-        "{} in its folder is not this user's alone, and in the way: remove it",
-        shown(name)
-    ))
-}
-
-/// Not by its name: that may be somebody's link by now.
-fn make_writable(folder: &OwnedFd, name: &[u8], mode: Mode) -> rustix::io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder, name, flags, Mode::empty())?;
-    match is_own(&fstat(&file)?) {
-        true => rustix::fs::chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), mode),
-        false => Err(Errno::ACCESS),
-    }
-}
-
-/// One transfer writes a part. Another one that had it may have given it its name, or removed it, between its opening here
-/// and the lock.
-fn lock(file: &File, folder: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    let other =
-        || io::Error::other("another transfer is writing it: try again when that has ended");
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        Errno::WOULDBLOCK => other(),
-        error => error.into(),
-    })?;
-    let (locked, named) = (
-        fstat(file)?,
-        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),
-    );
-    match named {
-        Ok(named) if (named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino) => Ok(()),
-        Ok(_) | Err(Errno::NOENT) => Err(other()),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -404,20 +522,10 @@ fn is_same(there: Option<&Stat>, entry: &Entry, size: u64) -> bool {
             .is_some_and(|there| there.st_size as u64 == size && modified(there) == entry.modified)
 }
 
-/// A link appears whole, in the place of what was there.
-fn make_link(folder: &OwnedFd, name: &[u8], target: &[u8]) -> rustix::io::Result<()> {
-    let new = [
-        OURS,
-        hex(&blake3::hash(name).as_bytes()[..12]).as_bytes(),
-        b".link",
-    ]
-    .concat();
-    match unlinkat(folder, &new[..], AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error),
-    }
-    symlinkat(target, folder, &new[..])?;
-    renameat(folder, &new[..], folder, name)
+/// What is to have this name is called so before.
+fn temporary(name: &[u8], end: &[u8]) -> Vec<u8> {
+    let stem = hex(&blake3::hash(name).as_bytes()[..12]);
+    [OURS, stem.as_bytes(), end].concat()
 }
 
 /// Of this boot of the kernel; zeros where it is not told, and then nothing counts that was not synced.
@@ -440,6 +548,10 @@ fn umask() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Hole;
+    use crate::receive::part::Parts;
+    use fatpath_transport::frame::Write;
+    use std::os::unix::fs::FileExt;
 
     fn target(folder: &Path, is_recursive: bool) -> Target {
         let receives = Receives {
@@ -449,6 +561,7 @@ mod tests {
             ignores_times: false,
             is_recursive,
             names: vec![b"results.tar".to_vec()],
+            ..Receives::default()
         };
         Target::open(receives).unwrap()
     }
@@ -461,6 +574,7 @@ mod tests {
             mode: 0o644,
             modified: (0, 0),
             accessed: (0, 0),
+            attributes: vec![],
         };
         matches!(target.prepare(&entry), Prepared::Done(Outcome::Failed(_)))
     }
@@ -473,7 +587,10 @@ mod tests {
             target: b".".to_vec(),
         };
         assert!(!is_refused(&mut target, "results.tar", link));
-        let file = Kind::File { size: 1 };
+        let file = Kind::File {
+            size: 1,
+            is_linked: false,
+        };
         assert!(is_refused(&mut target, "results.tar/.bashrc", file));
         assert!(!folder.path().join(".bashrc").exists());
     }
@@ -488,8 +605,20 @@ mod tests {
         for (path, kind) in [
             ("results.tar", link),
             ("results.tar", Kind::Folder),
-            ("results.tar/x", Kind::File { size: 1 }),
-            ("other", Kind::File { size: 1 }),
+            (
+                "results.tar/x",
+                Kind::File {
+                    size: 1,
+                    is_linked: false,
+                },
+            ),
+            (
+                "other",
+                Kind::File {
+                    size: 1,
+                    is_linked: false,
+                },
+            ),
         ] {
             assert!(
                 is_refused(&mut target, path, kind.clone()),
@@ -497,20 +626,72 @@ mod tests {
             );
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        let file = Kind::File { size: 1 };
+        let file = Kind::File {
+            size: 1,
+            is_linked: false,
+        };
         assert!(!is_refused(&mut target, "results.tar", file));
+    }
+
+    /// What lies in the folder is no file of the transfer, whatever its name: it gets no other name.
+    #[test]
+    fn only_a_file_of_the_transfer_gets_another_name() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("there"), "x").unwrap();
+        let mut target = target(folder.path(), true);
+        for of in ["there", "../there", "", "results.tar", "/etc/passwd"] {
+            let name = Kind::HardLink { of: of.into() };
+            assert!(is_refused(&mut target, "results.tar", name), "{of}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     fn part(target: &mut Target) -> Prepared {
         let entry = Entry {
             object: 1,
             path: b"results.tar".to_vec(),
-            kind: Kind::File { size: 1 },
+            kind: Kind::File {
+                size: 1,
+                is_linked: false,
+            },
             mode: 0o644,
             modified: (0, 0),
             accessed: (0, 0),
+            attributes: vec![],
         };
         target.prepare(&entry)
+    }
+
+    /// What came first stays, as it may be hashed by now; what is told of beyond the file's end fails it.
+    #[test]
+    fn a_hole_replaces_nothing_and_ends_within_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let Prepared::Part(one, _) = part(&mut target(folder.path(), false)) else {
+            panic!("a file is taken");
+        };
+        let file = one.spec.file.clone();
+        let mut parts = Parts::default();
+        parts.parts.insert(1, one);
+        let hole = |until| Hole {
+            object: 1,
+            from: 0,
+            until,
+        };
+        for bytes in [b"x", b"y"] {
+            parts.write(&Write {
+                object: 1,
+                offset: 0,
+                bytes,
+            });
+        }
+        assert_eq!((parts.hole(&hole(1)), parts.bytes), (0, 1));
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 0).unwrap();
+        assert_eq!(byte, *b"x");
+        assert_eq!(parts.hole(&hole(2)), 0);
+        let failure = parts.parts.get_mut(&1).and_then(|part| part.take_failure());
+        assert!(failure.is_some());
+        assert_eq!(parts.ready, [1], "it was whole before");
     }
 
     /// The name of the part that `target` would make.
@@ -561,15 +742,15 @@ mod tests {
         let mut target = target(folder.path(), false);
         let root = target.root.clone().unwrap();
         let part_name = name.file_name().unwrap().as_bytes();
-        let opened = File::from(open_own(&root, part_name, OFlags::empty()).unwrap());
+        let opened = File::from(own::open(&root, part_name, OFlags::empty()).unwrap());
         std::fs::rename(&name, folder.path().join("results.tar")).unwrap();
-        assert!(lock(&opened, &root, part_name).is_err());
+        assert!(own::lock(&opened, &root, part_name).is_err());
         // While one has it, another does not get it.
         let Prepared::Part(..) = part(&mut target) else {
             panic!("the name is free");
         };
-        let holds = File::from(open_own(&root, part_name, OFlags::empty()).unwrap());
-        lock(&holds, &root, part_name).unwrap();
+        let holds = File::from(own::open(&root, part_name, OFlags::empty()).unwrap());
+        own::lock(&holds, &root, part_name).unwrap();
         assert!(failure(part(&mut target)).contains("another transfer"));
     }
 }

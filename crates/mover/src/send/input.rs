@@ -3,9 +3,9 @@
 //! as much as is on its way, which the window bounds, and what was read ahead.
 
 use super::walk::Walked;
-use crate::identity::Identity;
 use crate::protocol::{Entry, Kind};
 use fatpath_transport::{Extent, Run};
+use fatpath_tree::Identity;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
@@ -161,6 +161,7 @@ pub fn named(name: &[u8], most_kept: u64) -> io::Result<(mpsc::Receiver<Walked>,
         mode: MODE,
         modified: (0, 0),
         accessed: (0, 0),
+        attributes: vec![],
     };
     let (named, walked) = mpsc::sync_channel(1);
     let identity = Identity::of(&file.metadata()?);

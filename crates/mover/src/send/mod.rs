@@ -7,14 +7,19 @@ mod walk;
 
 use crate::carrier::SendEnd;
 use crate::control::Control;
-use crate::limits::{MOST_UNANSWERED, open_files};
-use crate::protocol::{Answer, Entry, Figures, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends};
+use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
+use crate::protocol::{
+    Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
+};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_transport::Extent;
+use fatpath_tree::Tree;
+use fatpath_tree::attributes::weight_bytes;
 use source::{Files, Found};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 use walk::Walked;
@@ -31,11 +36,13 @@ const WAIT: Duration = Duration::from_millis(5);
 const FIGURES_EVERY: Duration = Duration::from_millis(500);
 /// A message's entries: with the longest paths and links it stays below the longest message.
 const MOST_ENTRIES: usize = MOST_ITEMS / 2;
+/// And so many bytes of their attributes, or those of one entry more.
+const MOST_MESSAGE_ATTRIBUTES: usize = 1 << 20;
 
 /// What is to be sent.
 pub enum Given<'a> {
-    /// Files and folders.
-    Paths(&'a Sends),
+    /// Files and folders of a tree.
+    Paths(&'a Sends, Arc<Tree>),
     /// Standard input, to be a file of this name.
     Input(Vec<u8>),
 }
@@ -53,20 +60,22 @@ pub fn run(
     let most_open = open_files();
     // While one flow of several stands, what the others bring is kept, too.
     let most_kept = session.window_bytes() + AHEAD_BYTES;
-    let (walked, input) = match given {
-        Given::Paths(sends) => (walk::start(sends)?, None),
+    let (walked, tree, input) = match given {
+        Given::Paths(sends, tree) => (walk::start(sends, tree.clone())?, tree.clone(), None),
         Given::Input(name) => {
             let (walked, input) = input::named(name, most_kept).context("standard input")?;
-            (walked, Some(input))
+            (walked, Arc::new(Tree::Everywhere), Some(input))
         }
     };
     report.note_way(session.way());
+    report.is_given = true;
     let (mut control, end) = session.into_sender()?;
     if input.is_some() {
         control.nothing_is_kept();
     }
-    let mut files = Files::new(report.flows);
+    let mut files = Files::new(tree, report.flows);
     files.input = input;
+    files.tells_holes = matches!(given, Given::Paths(sends, _) if sends.sparse);
     let mut sending = Sending {
         control,
         end,
@@ -76,7 +85,9 @@ pub fn run(
         files,
         most_open,
         queue: VecDeque::new(),
+        holes: vec![],
         told: Instant::now(),
+        attribute_bytes: 0,
         named_bytes: 0,
         settled_bytes: 0,
     };
@@ -110,7 +121,11 @@ struct Sending {
     most_open: usize,
     /// What is wanted and not yet given to the transport.
     queue: VecDeque<Extent>,
+    /// What is wanted and need not be sent, to be told.
+    holes: Vec<Hole>,
     told: Instant,
+    /// Of the attributes of what has no final answer.
+    attribute_bytes: usize,
     /// Bytes of all files that were named, and of those that have a final answer.
     named_bytes: u64,
     settled_bytes: u64,
@@ -159,11 +174,13 @@ impl Sending {
 
     /// Tells of what was found, as far as answers keep up.
     fn name_entries(&mut self, report: &mut Report) -> Result<()> {
-        let (mut entries, mut problems) = (vec![], vec![]);
+        let (mut entries, mut problems, mut attribute_bytes) = (vec![], vec![], 0);
         while self.control.has_room()
             && let Some(walked) = &self.walked
             && self.found.len() < MOST_UNANSWERED
             && entries.len().max(problems.len()) < MOST_ENTRIES
+            && attribute_bytes < MOST_MESSAGE_ATTRIBUTES
+            && self.attribute_bytes < MOST_ATTRIBUTE_BYTES
         {
             match walked.try_recv() {
                 Ok(Walked::Entry {
@@ -176,15 +193,19 @@ impl Sending {
                         .checked_add(1)
                         .context("there are more than 2^32 entries")?;
                     let size = match entry.kind {
-                        Kind::File { size } => size,
+                        Kind::File { size, .. } => size,
                         _ => 0,
                     };
                     self.named_bytes += size;
+                    let weight_bytes = weight_bytes(&entry.attributes);
+                    attribute_bytes += weight_bytes;
+                    self.attribute_bytes += weight_bytes;
                     let found = Found {
                         name: entry.path.clone(),
                         path,
                         identity,
                         size,
+                        attribute_bytes: weight_bytes,
                         is_file: matches!(entry.kind, Kind::File { .. } | Kind::Stream),
                         is_wanted: false,
                         is_wanted_whole: false,
@@ -229,6 +250,7 @@ impl Sending {
         }
         report.note(&found.name, found.size, &outcome);
         self.settled_bytes += if found.is_wanted { 0 } else { found.size };
+        self.attribute_bytes -= found.attribute_bytes;
         self.found.remove(&object);
         self.files.close(object);
         Ok(())
@@ -267,22 +289,46 @@ impl Sending {
     fn top_up(&mut self, report: &mut Report) {
         while self.end.unsent_bytes() < AHEAD_BYTES
             && self.files.count() < self.most_open
-            && let Some(mut extent) = self.queue.pop_front()
+            && self.holes.len() < MOST_ITEMS
+            && let Some(extent) = self.queue.pop_front()
         {
-            if !self.is_readable(extent.object) {
-                continue;
+            if self.is_readable(extent.object)
+                && let Some(data) = self.first_data(extent)
+            {
+                report.moved_bytes += data.bytes;
+                self.end.send(data);
             }
-            if extent.bytes > AHEAD_BYTES {
-                self.queue.push_front(Extent {
-                    offset: extent.offset + AHEAD_BYTES,
-                    bytes: extent.bytes - AHEAD_BYTES,
-                    ..extent
-                });
-                extent.bytes = AHEAD_BYTES;
-            }
-            report.moved_bytes += extent.bytes;
-            self.end.send(extent);
         }
+        if !self.holes.is_empty() && self.control.has_room() {
+            let holes = std::mem::take(&mut self.holes);
+            self.control.say(Message::Holes(holes));
+        }
+    }
+
+    /// What is to be sent of it next: the hole before that is noted, and what follows waits.
+    fn first_data(&mut self, extent: Extent) -> Option<Extent> {
+        let Extent { object, offset, .. } = extent;
+        let end = offset + extent.bytes;
+        let (from, until) = self.files.data(object, offset, end);
+        let until = until.min(from + AHEAD_BYTES);
+        if offset < from {
+            self.settled_bytes += from - offset;
+            let (from, until) = (offset, from);
+            self.holes.push(Hole {
+                object,
+                from,
+                until,
+            });
+        }
+        let part = |from, until| Extent {
+            object,
+            offset: from,
+            bytes: until - from,
+        };
+        if until < end {
+            self.queue.push_front(part(until, end));
+        }
+        (from < until).then(|| part(from, until))
     }
 
     /// Gives the transport what has come, and says when that was all.
@@ -354,6 +400,7 @@ impl Sending {
                 Message::Problems(problems) => problems
                     .iter()
                     .for_each(|problem| report.note_problem(problem)),
+                Message::Deleted { count, paths } => report.note_deleted(count, &paths),
                 Message::Busy => {}
                 Message::Finished => return Ok(()),
                 _ => bail!("the other end says what a receiver does not say"),

@@ -6,16 +6,16 @@
 //! or it fails.
 
 use super::input::{Ended, Input};
-use crate::identity::Identity;
 use crate::protocol::Checksum;
 use fatpath_driver::Source;
 use fatpath_transport::Run;
-use rustix::fs::{Mode, OFlags, open};
+use fatpath_tree::{Identity, Tree, holes};
+use rustix::fs::OFlags;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -32,6 +32,7 @@ struct SourceFile {
     file: Arc<File>,
     identity: Identity,
     size: u64,
+    has_holes: bool,
     /// What is read is hashed; `None`: the thread does it.
     hasher: Option<blake3::Hasher>,
     /// All before this was read for sending.
@@ -49,10 +50,13 @@ struct Chunk {
 
 /// The files that are being sent.
 pub struct Files {
+    tree: Arc<Tree>,
     files: HashMap<u32, SourceFile>,
     /// What was read last, the newest first: a flow that is behind others finds there what they passed over.
     chunks: VecDeque<Chunk>,
     checksums: Vec<Checksum>,
+    /// Holes are not sent.
+    pub tells_holes: bool,
     /// What is no file, and is sent by itself.
     pub input: Option<Input>,
     hashing: mpsc::Sender<ToHash>,
@@ -66,8 +70,8 @@ struct ToHash {
 }
 
 impl Files {
-    /// To be read by so many flows.
-    pub fn new(flows: usize) -> Files {
+    /// Of `tree`, to be read by so many flows.
+    pub fn new(tree: Arc<Tree>, flows: usize) -> Files {
         let chunks = if flows > 1 { CHUNKS_OF_FLOW * flows } else { 1 };
         let (hashing, to_hash) = mpsc::channel::<ToHash>();
         let (done, hashed) = mpsc::channel();
@@ -85,9 +89,11 @@ impl Files {
             }
         });
         Files {
+            tree,
             files: HashMap::new(),
             chunks: (0..chunks).map(|_| Chunk::default()).collect(),
             checksums: vec![],
+            tells_holes: false,
             input: None,
             hashing,
             hashed,
@@ -96,9 +102,12 @@ impl Files {
 
     /// A file is wanted, all of it or a part. Where it cannot be read, its checksum tells why.
     pub fn open(&mut self, object: u32, found: &Found) {
-        let (identity, is_whole) = (found.identity, found.is_wanted_whole);
-        let opened = open_same(&found.path, &identity).and_then(|file| {
+        let identity = found.identity;
+        let opened = self.open_same(found).and_then(|file| {
             let file = Arc::new(file);
+            let has_holes = self.tells_holes && holes::may_have(&file.metadata()?);
+            // What is not read for sending is hashed by the thread.
+            let is_whole = found.is_wanted_whole && !has_holes;
             if !is_whole {
                 let to_hash = ToHash {
                     object,
@@ -107,10 +116,10 @@ impl Files {
                 };
                 self.hashing.send(to_hash).map_err(io::Error::other)?;
             }
-            Ok(file)
+            Ok((file, has_holes, is_whole))
         });
-        let file = match opened {
-            Ok(file) => file,
+        let (file, has_holes, is_whole) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 let blake3 = Err(error.to_string());
                 self.checksums.push(Checksum { object, blake3 });
@@ -125,6 +134,7 @@ impl Files {
             file,
             identity,
             size: found.size,
+            has_holes,
             hasher: is_whole.then(blake3::Hasher::new),
             read_until: 0,
             has_failed: false,
@@ -132,9 +142,34 @@ impl Files {
         self.files.insert(object, file);
     }
 
+    /// Opens what was found, and nothing that has taken its place.
+    fn open_same(&self, found: &Found) -> io::Result<File> {
+        // What was a file may be a pipe by now, which an opening would wait for.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.tree.open(&found.path, flags)?;
+        match Identity::of(&file.metadata()?) == found.identity {
+            true => Ok(file),
+            false => Err(io::Error::other(CHANGED)),
+        }
+    }
+
     /// Files that are open.
     pub fn count(&self) -> usize {
         self.files.len()
+    }
+
+    /// The first stretch of it, from `from` to before `until`, that is to be sent; an empty one at the end: none is.
+    pub fn data(&mut self, object: u32, from: u64, until: u64) -> (u64, u64) {
+        let file = self.files.get(&object).filter(|file| file.has_holes);
+        let data = file.map(|file| holes::data(&file.file, from, until));
+        match data {
+            None => (from, until),
+            Some(Ok(data)) => data.unwrap_or((until, until)),
+            Some(Err(error)) => {
+                self.fail(object, error.to_string());
+                (until, until)
+            }
+        }
     }
 
     /// Nothing more is wanted of it.
@@ -263,17 +298,6 @@ impl SourceFile {
     }
 }
 
-/// Opens what was found, and nothing that has taken its place.
-fn open_same(path: &Path, identity: &Identity) -> io::Result<File> {
-    // What was a file may be a pipe by now, which an opening would wait for.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(open(path, flags, Mode::empty())?);
-    match Identity::of(&file.metadata()?) == *identity {
-        true => Ok(file),
-        false => Err(io::Error::other(CHANGED)),
-    }
-}
-
 fn hash(file: &File, identity: &Identity) -> io::Result<[u8; 32]> {
     let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
     let mut bytes = vec![0; 1 << 20];
@@ -308,6 +332,7 @@ pub struct Found {
     pub identity: Identity,
     /// Of a file; 0 of anything else.
     pub size: u64,
+    pub attribute_bytes: usize,
     pub is_file: bool,
     /// Its bytes were asked for, all of them or a part, and it was opened for that.
     pub is_wanted: bool,

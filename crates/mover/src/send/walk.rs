@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds what there is to send, folders before what is in them, in a thread of its own that waits when it is far ahead.
 
-use crate::identity::Identity;
 use crate::protocol::{Entry, Kind, Problem, Sends};
-use anyhow::{Context, Result};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use anyhow::Result;
+use fatpath_tree::attributes::{self, Attribute, Which};
+use fatpath_tree::links::Found;
+use fatpath_tree::{Identity, OURS, Patterns, Tree};
+use rustix::fs::OFlags;
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// How far it goes ahead, entries.
@@ -30,16 +33,18 @@ pub enum Walked {
     Problem(Problem),
 }
 
-/// Begins to walk.
+/// Begins to walk through what is named of `tree`.
 ///
 /// # Errors
 /// A pattern is none.
-pub fn start(sends: &Sends) -> Result<mpsc::Receiver<Walked>> {
+pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
     let (found, walked) = mpsc::sync_channel(AHEAD);
     let walk = Walk {
+        tree,
         is_recursive: sends.is_recursive,
-        exclude: patterns(&sends.exclude)?,
-        include: patterns(&sends.include)?,
+        patterns: Patterns::new(&sends.patterns.exclude, &sends.patterns.include)?,
+        linked: sends.hard_links.then(RefCell::default),
+        attributes: sends.attributes,
         found,
     };
     let paths: Vec<_> = sends
@@ -52,22 +57,6 @@ pub fn start(sends: &Sends) -> Result<mpsc::Receiver<Walked>> {
         let _ = paths.iter().try_for_each(|path| walk.top(path));
     });
     Ok(walked)
-}
-
-/// A pattern fits the end of a path, from a name on; with `/` at its front, all of the path.
-fn patterns(texts: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for text in texts {
-        let pattern = match text.strip_prefix('/') {
-            Some(whole) => whole.to_owned(),
-            None => format!("**/{text}"),
-        };
-        let glob = GlobBuilder::new(pattern.trim_end_matches('/'))
-            .literal_separator(true)
-            .build();
-        set.add(glob.with_context(|| format!("{text} is no pattern"))?);
-    }
-    Ok(set.build()?)
 }
 
 /// The last name of what was given; `..` and the like have that of the folder that they lead to, and the root has none.
@@ -86,9 +75,12 @@ pub fn own_name(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 struct Walk {
+    tree: Arc<Tree>,
     is_recursive: bool,
-    exclude: GlobSet,
-    include: GlobSet,
+    patterns: Patterns,
+    /// Files with several names; `None`: each name is a file of its own.
+    linked: Option<RefCell<Found>>,
+    attributes: Which,
     found: mpsc::SyncSender<Walked>,
 }
 
@@ -110,7 +102,7 @@ impl Walk {
                 "has no name of its own: name what is in it",
             );
         }
-        match fs::metadata(path) {
+        match self.tree.metadata_of_named(path) {
             Ok(metadata) if metadata.is_dir() && !self.is_recursive => {
                 self.problem(&name, "is a folder: give -r")
             }
@@ -120,16 +112,22 @@ impl Walk {
     }
 
     fn visit(&self, path: &Path, name: Vec<u8>, metadata: &Metadata) -> Sent {
-        let as_path = Path::new(OsStr::from_bytes(&name));
-        if self.exclude.is_match(as_path) && !self.include.is_match(as_path) {
+        if self.patterns.leave_out(&name) {
             return Ok(());
         }
-        let kind = match kind(path, metadata) {
+        let kind = match self.kind(path, &name, metadata) {
             Ok(Some(kind)) => kind,
             Ok(None) => return self.problem(&name, "is no file, folder or symbolic link"),
             Err(error) => return self.problem(&name, &error.to_string()),
         };
         let is_folder = kind == Kind::Folder;
+        let attributes = match self.attributes(path, &kind) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                self.problem(&name, &format!("attributes: {error}"))?;
+                vec![]
+            }
+        };
         self.say(Walked::Entry {
             entry: Entry {
                 object: 0,
@@ -138,6 +136,7 @@ impl Walk {
                 mode: metadata.mode() & 0o7777,
                 modified: (metadata.mtime(), metadata.mtime_nsec() as u32),
                 accessed: (metadata.atime(), metadata.atime_nsec() as u32),
+                attributes,
             },
             path: path.to_owned(),
             identity: Identity::of(metadata),
@@ -149,20 +148,56 @@ impl Walk {
     }
 
     fn folder(&self, path: &Path, name: &[u8]) -> Sent {
-        let names = match names(path) {
+        let names = match self.tree.names(path) {
             Ok(names) => names,
             Err(error) => return self.problem(name, &error.to_string()),
         };
         for below in names {
+            // Others put their files there meanwhile.
+            if matches!(*self.tree, Tree::Below(_)) && below.as_bytes().starts_with(OURS) {
+                continue;
+            }
             let path = path.join(&below);
             let name = [name, b"/", below.as_bytes()].concat();
-            // Read by the name, so that a link is one.
-            match fs::symlink_metadata(&path) {
+            match self.tree.metadata(&path) {
                 Ok(metadata) => self.visit(&path, name, &metadata)?,
                 Err(error) => self.problem(&name, &error.to_string())?,
             }
         }
         Ok(())
+    }
+
+    fn kind(&self, path: &Path, name: &[u8], metadata: &Metadata) -> io::Result<Option<Kind>> {
+        Ok(match metadata.file_type() {
+            kind if kind.is_file() => Some(self.file(name, metadata)),
+            kind if kind.is_dir() => Some(Kind::Folder),
+            kind if kind.is_symlink() => Some(Kind::Link {
+                target: self.tree.link(path)?,
+            }),
+            _ => None,
+        })
+    }
+
+    fn attributes(&self, path: &Path, kind: &Kind) -> io::Result<Vec<Attribute>> {
+        match kind {
+            Kind::File { .. } | Kind::Folder if self.attributes.is_any() => {
+                attributes::read(&self.tree.open(path, OFlags::PATH)?, self.attributes)
+            }
+            _ => Ok(vec![]),
+        }
+    }
+
+    fn file(&self, name: &[u8], metadata: &Metadata) -> Kind {
+        let names = metadata.nlink();
+        let linked = self.linked.as_ref().filter(|_| names > 1);
+        let inode = (metadata.dev(), metadata.ino());
+        match linked.and_then(|linked| linked.borrow_mut().name(inode, names, name)) {
+            Some(of) => Kind::HardLink { of },
+            None => Kind::File {
+                size: metadata.size(),
+                is_linked: linked.is_some(),
+            },
+        }
     }
 
     fn say(&self, walked: Walked) -> Sent {
@@ -177,30 +212,11 @@ impl Walk {
     }
 }
 
-fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
-    let mut names = names.collect::<io::Result<Vec<_>>>()?;
-    names.sort_unstable();
-    Ok(names)
-}
-
-fn kind(path: &Path, metadata: &Metadata) -> io::Result<Option<Kind>> {
-    Ok(match metadata.file_type() {
-        kind if kind.is_file() => Some(Kind::File {
-            size: metadata.size(),
-        }),
-        kind if kind.is_dir() => Some(Kind::Folder),
-        kind if kind.is_symlink() => Some(Kind::Link {
-            target: fs::read_link(path)?.into_os_string().into_vec(),
-        }),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
+    use crate::protocol::LeftOut;
 
     #[test]
     fn what_is_excluded_is_left_out_unless_it_is_included() {
@@ -215,10 +231,13 @@ mod tests {
             let sends = Sends {
                 paths: vec![top.as_os_str().as_bytes().to_vec()],
                 is_recursive: true,
-                exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
-                include: include.iter().map(|text| (*text).to_owned()).collect(),
+                patterns: LeftOut {
+                    exclude: exclude.iter().map(|text| (*text).to_owned()).collect(),
+                    include: include.iter().map(|text| (*text).to_owned()).collect(),
+                },
+                ..Sends::default()
             };
-            let entries = start(&sends)
+            let entries = start(&sends, Arc::new(Tree::Everywhere))
                 .unwrap()
                 .into_iter()
                 .map(|walked| match walked {

@@ -45,6 +45,23 @@ impl Ranges {
         self.stretches.iter().map(|(from, until)| (*from, *until))
     }
 
+    /// What lacks from `from` to before `until`.
+    pub fn missing_of(&self, from: u64, until: u64) -> Vec<(u64, u64)> {
+        let before = self.stretches.range(..=from).next_back();
+        let mut at = before.map_or(from, |(_, last)| from.max(*last));
+        let mut missing = Vec::new();
+        for (first, last) in self.stretches.range(at..until.max(at)) {
+            if at < *first {
+                missing.push((at, *first));
+            }
+            at = *last;
+        }
+        if at < until {
+            missing.push((at, until));
+        }
+        missing
+    }
+
     /// What lacks of a file of `size` bytes, in `most` stretches at most: beyond that the last one goes over what is there.
     pub fn missing(&self, size: u64, most: usize) -> Vec<(u64, u64)> {
         let mut missing = Vec::new();
@@ -92,6 +109,13 @@ mod tests {
                 }
                 filled[..size as usize].iter().all(|flag| *flag)
             };
+            for (from, until) in [(0, size), (size / 2, size), (size / 3, size / 2)] {
+                let of = ranges.missing_of(from, until);
+                prop_assert!(of.iter().all(|(from, until)| from < until));
+                let missing: Vec<_> = of.iter().flat_map(|(from, until)| *from..*until).collect();
+                let unset = (from..until).filter(|at| !flags[*at as usize]);
+                prop_assert_eq!(missing, unset.collect::<Vec<_>>());
+            }
             let all = ranges.missing(size, usize::MAX);
             for (from, until) in &all {
                 prop_assert!(from < until && *until <= size);

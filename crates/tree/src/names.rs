@@ -5,7 +5,7 @@
 pub const OURS: &[u8] = b".fatpath-";
 
 /// Longest path (PATH_MAX less its NUL) and name (NAME_MAX), bytes.
-const PATH_BYTES: usize = 4095;
+pub(crate) const PATH_BYTES: usize = 4095;
 const NAME_BYTES: usize = 255;
 
 /// Why a name is refused.
