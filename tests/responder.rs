@@ -5,7 +5,9 @@
 
 mod support;
 
+use fatpath_measure::{Server, pem};
 use fatpath_peer::{AuthError, Key, connect};
+use fatpath_responder::{Whom, lend};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -304,7 +306,7 @@ fn throughput_is_measured_by_a_server_that_lives_for_the_test() {
         let output = ends.asking("iperf3", "a", more).output().unwrap();
         let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(output.status.success(), "{outcome}");
-        assert!(!listens(&ends), "the server is gone");
+        until("the server to end", || (!listens(&ends)).then_some(()));
         outcome["values"].clone()
     };
     let bps = |values: &Value| {
@@ -318,6 +320,8 @@ fn throughput_is_measured_by_a_server_that_lives_for_the_test() {
     let udp = measured(&["--duration", "2s", "--udp", "--rate", "5mbit"]);
     assert!((4e6..5.5e6).contains(&bps(&udp)), "{udp}");
     // What came and left counts, and what was kept beyond that is given back.
+    let is_third = |event: &Value| event["kind"] == "iperf3" && event["bytes"].as_f64() < Some(5e6);
+    ends.event("ended", is_third);
     let sums = [&there, &back, &udp].map(|values| values["bytes"][0].as_f64().unwrap());
     let sum: f64 = sums.iter().sum();
     let used = ends.used()["bytes"].as_f64().unwrap();
@@ -367,30 +371,56 @@ fn a_server_is_lent_only_to_who_may_within_limits() {
         &["--rate", "30mbit", "--duration", "5s"],
         "a test sends 20 Mb/s at most",
     );
-    // Of 50 MB, two tests of 15.6 MB each are kept; the third waits for its turn in vain.
-    let mut first = ends.asking("iperf3", "a", &["--duration", "5s"]);
-    let first = first.stdout(Stdio::piped()).spawn().unwrap();
-    until("a server", || listens(&ends).then_some(()));
-    // Who does not know the password is not served.
-    let stranger = [
-        "iperf3",
-        "--client",
-        &ends.lab.address("b"),
-        "--time",
-        "1",
-        "--connect-timeout",
-        "2000",
-    ];
-    let output = ends.lab.command("a", &stranger).output().unwrap();
-    assert!(!output.status.success(), "{output:?}");
-    let output = first.wait_with_output().unwrap();
-    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // A stranger who comes first costs the test, and nothing else.
-    assert!(
-        output.status.success() || outcome["errors"].is_array(),
-        "{outcome}"
-    );
+    // Who does not know the password is not served, and costs the peer nothing.
+    let (key, trust) = (Key::read(&ends.path("a")).unwrap(), ends.path("hosts"));
+    let whom = Whom {
+        host: &ends.lab.address("b"),
+        port: PORT,
+        key: &key,
+        trust: &trust,
+        trust_option: "",
+    };
+    let server = Server {
+        duration_us: 5_000_000,
+        rate_bps: Some(10_000_000),
+        patience_us: 0,
+    };
+    let lent = ends.lab.on("a", || lend(&whom, server)).unwrap();
+    fs::write(
+        ends.path("key.pem"),
+        pem("PUBLIC KEY", &lent.served.public_key),
+    )
+    .unwrap();
+    let client = |password: &str| {
+        let (host, key) = (ends.lab.address("b"), ends.text("key.pem"));
+        let user = &*lent.served.user;
+        let words = [
+            "iperf3",
+            "--client",
+            &host,
+            "--time",
+            "1",
+            "--username",
+            user,
+            "--bitrate",
+            "5M",
+            "--rsa-public-key-path",
+            &key,
+        ];
+        let mut client = ends.lab.command("a", &words);
+        let output = client.env("IPERF3_PASSWORD", password).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    let (is_served, said) = client("guessed");
+    assert!(!is_served && said.contains("authorization"), "{said}");
+    let (is_served, said) = client(&lent.served.password);
+    assert!(is_served, "{said}");
+    drop(lent);
     until("the server to end", || (!listens(&ends)).then_some(()));
+    let ended = ends.event("ended", |event| event["kind"] == "iperf3");
+    let bytes = ended["bytes"].as_f64().unwrap();
+    assert!((100e3..1.5e6).contains(&bytes), "{ended}");
     // Who goes away takes the server with it.
     let mut gone = ends.asking("iperf3", "a", &["--duration", "5s"]);
     let mut gone = gone.stdout(Stdio::null()).spawn().unwrap();
@@ -407,7 +437,13 @@ fn a_server_is_lent_only_to_who_may_within_limits() {
         .spawn()
         .unwrap();
     until("another server", || listens(&ends).then_some(()));
+    let before = ends.used()["bytes"].clone();
     refused(&ends, &["--duration", "1s"], "port 5201");
+    assert_eq!(
+        ends.used()["bytes"],
+        before,
+        "what never began costs nothing"
+    );
     other.kill().unwrap();
     other.wait().unwrap();
 }
@@ -422,7 +458,7 @@ fn tests_that_load_the_path_wait_for_one_another() {
     let peer = format!("[[peer]]\nname = 'c'\nprefix = '{address}'\nkey = '{second}'\n{kinds}");
     ends.write_file(&format!("{kinds}\n{peer}"));
     ends.respond();
-    let mut first = ends.asking("iperf3", "a", &["--duration", "4s"]);
+    let mut first = ends.asking("iperf3", "a", &["--duration", "15s", "--rate", "1mbit"]);
     let mut first = first.stdout(Stdio::null()).spawn().unwrap();
     ends.event("began", |event| event["name"] == "a");
     // What loads nothing does not wait.
@@ -435,12 +471,17 @@ fn tests_that_load_the_path_wait_for_one_another() {
     let output = ends.asking("rate", "stranger", &hasty).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("another test loads its path"), "{said}");
+    // Who has gone while it waited keeps nobody away, not itself either.
+    let gone = ends.asking("iperf3", "stranger", &["--patience", "60s"]);
+    let mut gone = { gone }.stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    gone.kill().unwrap();
+    gone.wait().unwrap();
     let patient = ["--duration", "1s", "--patience", "60s"];
-    let output = ends
-        .asking("iperf3", "stranger", &patient)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    until("its turn", || {
+        let output = ends.asking("iperf3", "stranger", &patient).output();
+        output.unwrap().status.success().then_some(())
+    });
     assert!(first.wait().unwrap().success());
     ends.event("ended", |event| {
         event["name"] == "c" && event["kind"] == "iperf3"

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Argument 0 is the cgroup's folder, or empty; standard input gives the process group, and closes at the end. The group is
 /// killed also where there is a cgroup, which the program may not have entered yet. A cgroup is empty a moment after its
-/// last process was killed.
+/// last process was killed; one within it is that of a run that the program made, whose guard is killed with it.
 const SCRIPT: &str = r#"
 group=
 read -r group
@@ -17,7 +17,11 @@ while read -r _; do :; done
 [ -n "$0" ] || exit 0
 echo 1 >"$0/cgroup.kill" || kill -9 $(cat "$0/cgroup.procs")
 tries=0
-until rmdir "$0" || [ $tries -ge 500 ]; do tries=$((tries + 1)); sleep 0.01; done
+while [ -d "$0" ] && [ $tries -lt 500 ]; do
+    rmdir "$0"/*/*/ "$0"/*/ "$0"
+    [ ! -d "$0" ] || sleep 0.01
+    tries=$((tries + 1))
+done
 "#;
 
 /// Dropped when the run is over, which takes until nothing of it is left.

@@ -109,6 +109,25 @@ fn a_program_that_is_ended_at_once_leaves_no_cgroup() {
     }
 }
 
+/// As a scheduled test that runs a program of its own is: its guard is killed with it.
+#[test]
+fn a_run_within_a_run_leaves_no_cgroup() {
+    let Some(cgroup) = Cgroup::make() else {
+        println!("skipped: no cgroup of version 2 can be made");
+        return;
+    };
+    let folder = cgroup.folder().to_owned();
+    let nested = format!(
+        "mkdir {0}/a {0}/a/b && echo $$ >{0}/a/b/cgroup.procs && sleep 1000",
+        folder.display()
+    );
+    let begun = Instant::now();
+    let goes_on = || !folder.join("a/b").exists();
+    let ended = run_in(Some(cgroup), &shell(&nested), &[], LONG, goes_on).unwrap();
+    assert_eq!(ended.end, End::Cancelled);
+    assert!(!folder.exists() && begun.elapsed() < Duration::from_secs(5));
+}
+
 #[test]
 fn its_environment_has_what_is_given() {
     let script = shell("echo $FATPATH_TEST");

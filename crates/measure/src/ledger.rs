@@ -98,10 +98,22 @@ impl Ledger {
         Ok(())
     }
 
-    /// A test of the peer has ended: `kept_bytes` were kept for it at its beginning, on `day`, and it sent `sent_bytes`.
-    pub fn end(&mut self, peer: &str, day: i64, kept_bytes: u64, sent_bytes: u64) {
+    /// Whether a test is within the limits of the peer; nothing is kept or counted.
+    ///
+    /// # Errors
+    /// It is beyond one; see [`Refusal`].
+    pub fn judge(&self, peer: &Peer, cost: &Cost, now_us: i64) -> Result<(), Refusal> {
+        judge(peer, cost, self.of(&peer.name, now_us).bytes)
+    }
+
+    /// A test of the peer has ended: `kept_bytes` were kept for it at its beginning, on `day`, and it used `used_bytes`, which
+    /// count also where they are more.
+    pub fn end(&mut self, peer: &str, day: i64, kept_bytes: u64, used_bytes: u64) {
         self.running.remove(peer);
-        self.give_back(peer, day, kept_bytes.saturating_sub(sent_bytes));
+        if let Some(used) = self.peers.get_mut(peer).filter(|used| used.day == day) {
+            let bytes = used.bytes.saturating_add(used_bytes);
+            used.bytes = bytes.saturating_sub(kept_bytes);
+        }
     }
 
     /// So much of what was kept for the peer on `day` is not sent.

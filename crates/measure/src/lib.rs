@@ -30,6 +30,6 @@ pub use read::parse;
 pub use schedule::Schedule;
 pub use server::{Served, Server, pem};
 pub use tool::{
-    AskedServer, Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Rate, ReadError, Tool,
-    Traceroute, Unit, Values, bytes_served,
+    AskedServer, Echo, Format, Iperf3, Mapping, PATIENCE_US, Ping, Program, Protocol, Rate,
+    ReadError, SERVED_WITHIN_US, Tool, Traceroute, Unit, Values, bytes_served,
 };

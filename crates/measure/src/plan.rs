@@ -43,9 +43,9 @@ pub struct Test {
 const GRACE_US: u64 = 15_000_000;
 
 impl Test {
-    /// A run that lasts longer is killed: the duration + 20 round trips + 15 s.
+    /// A run that lasts longer is killed: the duration + 20 round trips + 15 s, and what the other end may take of it.
     pub fn timeout_us(&self, rtt_us: u64) -> u64 {
-        self.duration_us + 20 * rtt_us + GRACE_US
+        self.duration_us + 20 * rtt_us + GRACE_US + self.tool.waits_us()
     }
 }
 

@@ -29,6 +29,12 @@ pub type Values = BTreeMap<String, (f64, Unit)>;
 /// A unit, as the archive keeps it: `ms`, `b/s`, `1` for a number or a share.
 pub type Unit = String;
 
+/// How long a responder may wait until no other test loads its path, unless it is told otherwise.
+pub const PATIENCE_US: u64 = 10_000_000;
+
+/// A client of iperf3 has so long to connect to its server, and until what is queued has arrived.
+pub const SERVED_WITHIN_US: u64 = 20_000_000;
+
 /// What a test runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
@@ -83,6 +89,15 @@ impl Tool {
             Tool::Iperf3(iperf3) => Some(iperf3.port),
             Tool::Rate(rate) => Some(rate.port),
             _ => None,
+        }
+    }
+
+    /// Besides its duration: how long a responder may wait before the test, and its server of iperf3 after it.
+    pub fn waits_us(&self) -> u64 {
+        match self {
+            Tool::Rate(_) => PATIENCE_US,
+            Tool::Iperf3(iperf3) if iperf3.asked.is_some() => PATIENCE_US + SERVED_WITHIN_US,
+            _ => 0,
         }
     }
 

@@ -5,7 +5,7 @@ use fatpath_api::{TestNote, TestOutcome};
 use fatpath_clock::now_us;
 use fatpath_launch::{End, Ended};
 use fatpath_measure::outcome::{error, outcome};
-use fatpath_measure::{Iperf3, Protocol, Served, Test, Tool, Values, pem};
+use fatpath_measure::{Iperf3, Protocol, SERVED_WITHIN_US, Served, Test, Tool, Values, pem};
 use std::io::{self, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -14,8 +14,14 @@ use tempfile::NamedTempFile;
 /// A peer whose round-trip time is not known yet is taken to be as far as this.
 pub const UNKNOWN_RTT_US: u64 = 1_000_000;
 
-/// Besides the time in which data are sent.
-const SERVED_WITHIN: Duration = Duration::from_secs(20);
+/// A write of iperf3 is no longer than what its stream sends in this part of a second: the server takes averages over some
+/// seconds, and ends a test whose writes are a large part of that.
+const WRITES_A_SECOND: u64 = 50;
+/// iperf3's own.
+const WRITE_BYTES: u64 = 128 << 10;
+const LEAST_WRITE_BYTES: u64 = 4 << 10;
+/// A firewall that drops what comes is said before the test's time is over.
+const CONNECT_WITHIN_MS: &str = "10000";
 
 /// Runs a test until it ends, until its time is over, or until `goes_on` says no. `rtt_us` is what is known of its
 /// peer.
@@ -42,27 +48,37 @@ pub fn perform_served(
     served: &Served,
 ) -> Result<Values, TestNote> {
     let key = key_file(served).map_err(|failed| error(failed.to_string()))?;
-    let (tool, to) = (Tool::Iperf3(within(iperf3, served)), to.to_string());
+    let within = within(iperf3, served);
+    let length = write_bytes(&within).map(|bytes| bytes.to_string());
+    let (tool, to) = (Tool::Iperf3(within), to.to_string());
     let mut command = tool
         .command(Some(&to), duration_us)
         .ok_or_else(|| error("this build has no such tool"))?;
     let key = key.path().display().to_string();
     let of_user = ["--username", &served.user, "--rsa-public-key-path", &key];
     command.extend(of_user.map(str::to_owned));
+    // What it would print each second is not read, and of hours is more than is kept.
+    let short = ["--interval", "0", "--connect-timeout", CONNECT_WITHIN_MS];
+    command.extend(short.map(str::to_owned));
+    command.extend(
+        length
+            .into_iter()
+            .flat_map(|bytes| ["--length".to_owned(), bytes]),
+    );
     let environment = [("IPERF3_PASSWORD", &*served.password)];
-    let timeout = Duration::from_micros(duration_us) + SERVED_WITHIN;
+    let timeout = Duration::from_micros(duration_us + SERVED_WITHIN_US);
     fatpath_launch::run_with(&command, &environment, timeout, || true)
         .map_err(|failed| error(with_causes(&failed)))
         .and_then(|ended| read(&tool, &ended))
 }
 
-/// No faster than the server lets it be. A test of UDP that says nothing sends 1 Mb/s.
+/// No faster than the server lets it be.
 fn within(iperf3: &Iperf3, served: &Served) -> Iperf3 {
     let most_bps = served.rate_bps / iperf3.streams.max(1);
     let wanted_bps = match (iperf3.rate_bps, iperf3.protocol) {
         (Some(rate_bps), _) => rate_bps,
         (None, Protocol::Tcp) => most_bps,
-        (None, Protocol::Udp) => 1_000_000,
+        (None, Protocol::Udp) => Iperf3::UDP_RATE_BPS,
     };
     Iperf3 {
         port: served.port,
@@ -70,6 +86,13 @@ fn within(iperf3: &Iperf3, served: &Served) -> Iperf3 {
         rate_bps: Some(wanted_bps.min(most_bps)),
         ..iperf3.clone()
     }
+}
+
+/// `None`: iperf3 knows better.
+fn write_bytes(iperf3: &Iperf3) -> Option<u64> {
+    let rate_bps = iperf3.rate_bps?;
+    let bytes = (rate_bps / 8 / WRITES_A_SECOND).max(LEAST_WRITE_BYTES);
+    (iperf3.protocol == Protocol::Tcp && bytes < WRITE_BYTES).then_some(bytes)
 }
 
 fn key_file(served: &Served) -> io::Result<NamedTempFile> {

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The responder's end of a test of throughput: a server of iperf3, for the one who asked and for as long as the test lasts.
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Files};
 use crate::record::say;
 use crate::socket::{is_quiet, plain};
 use fatpath_launch::{End, Ended, LaunchError, run};
 use fatpath_measure::server::tolerated_bps;
-use fatpath_measure::{Reply, Served, bytes_served};
+use fatpath_measure::{Reply, SERVED_WITHIN_US, Served, bytes_served};
 use fatpath_peer::Peer;
+use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Until the server listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(20);
 /// Besides the time in which data are sent: to connect, and until what is queued has arrived.
-const GRACE: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_micros(SERVED_WITHIN_US);
+/// Whoever asked goes away when its client has ended; what the server then says is waited for.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// iperf3 compares the clocks of both ends, seconds; a password holds for one test only.
 const ANY_SKEW: &str = "1000000000";
 
@@ -27,43 +31,111 @@ pub struct Granted {
     pub port: u16,
     /// All streams together.
     pub rate_bps: u64,
-    /// In which data are sent.
-    pub duration: Duration,
 }
 
-/// Serves one test; `None`: nobody knows how many bytes came and left.
+/// A server that runs.
+pub struct Running {
+    local: SocketAddr,
+    command: Vec<String>,
+    served: Served,
+    files: Files,
+    _folder: TempDir,
+}
+
+/// Prepares a server for the one who asks by this connection.
 ///
 /// # Errors
-/// The server could not be started or failed, or the connection's.
-pub fn serve(peer: &mut Peer, granted: &Granted) -> io::Result<Option<u64>> {
-    let connection = peer.socket().try_clone()?;
+/// There can be none.
+pub fn prepare(connection: &TcpStream, granted: &Granted) -> io::Result<Running> {
     let mut local = plain(connection.local_addr()?);
     local.set_port(granted.port);
+    refuse_link_local(local)?;
     refuse_taken(local)?;
     let credentials = Credentials::new()?;
     let folder = tempfile::tempdir()?;
-    let command = command(local, granted, &credentials, folder.path())?;
-    let served = Reply::Serves(Served {
-        port: granted.port,
-        rate_bps: granted.rate_bps,
-        user: credentials.user,
-        password: credentials.password,
-        public_key: credentials.public_key,
-    });
-    let timeout = granted.duration + GRACE;
-    thread::scope(|scope| {
-        let server = scope.spawn(|| run(&command, timeout, || is_quiet(&connection)));
+    let files = credentials.write(folder.path())?;
+    Ok(Running {
+        local,
+        command: command(local, granted, &files),
+        served: Served {
+            port: granted.port,
+            rate_bps: granted.rate_bps,
+            user: credentials.user,
+            password: credentials.password,
+            public_key: credentials.public_key,
+        },
+        files,
+        _folder: folder,
+    })
+}
+
+impl Running {
+    /// Serves one test of `duration`; gives how many bytes came and left: `None`, nobody knows, and nothing where it was not
+    /// started.
+    ///
+    /// # Errors
+    /// The server's, or the connection's.
+    pub fn serve(self, peer: &mut Peer, duration: Duration) -> (Option<u64>, io::Result<()>) {
+        let connection = match peer.socket().try_clone() {
+            Ok(connection) => connection,
+            Err(error) => return (Some(0), Err(error)),
+        };
+        let goes_on = until_left(&connection);
+        thread::scope(|scope| {
+            let server = scope.spawn(|| run(&self.command, duration + GRACE, goes_on));
+            let listens = self.wait_until_it_listens(|| server.is_finished());
+            let said = match listens {
+                true => say(peer, &Reply::Serves(self.served.clone())),
+                false => Err(io::Error::other("iperf3 does not listen")),
+            };
+            if said.is_err() {
+                // The server ends with the connection.
+                let _ = connection.shutdown(Shutdown::Both);
+            }
+            let ended = server.join().map_err(|_| io::ErrorKind::Other.into());
+            let (bytes, ended) = ended.map_or_else(|error| (None, Err(error)), judged);
+            match listens {
+                true => (bytes, said.and(ended)),
+                false => (Some(0), ended.and(said)),
+            }
+        })
+    }
+
+    fn wait_until_it_listens(&self, has_ended: impl Fn() -> bool) -> bool {
         let begun = Instant::now();
-        while !listens(local)? && !server.is_finished() && begun.elapsed() < LISTENS_WITHIN {
+        while begun.elapsed() < LISTENS_WITHIN && !has_ended() {
+            if listens(self.local).unwrap_or(false) {
+                // It has read the key.
+                let _ = std::fs::remove_file(&self.files.private_key);
+                return true;
+            }
             thread::sleep(TICK);
         }
-        let said = match server.is_finished() {
-            true => Ok(()),
-            false => say(peer, &served),
-        };
-        let ended = server.join().map_err(|_| io::ErrorKind::Other)?;
-        said.and_then(|()| judged(ended))
-    })
+        false
+    }
+}
+
+/// Until a moment after the connection ends.
+fn until_left(connection: &TcpStream) -> impl Fn() -> bool + Send {
+    let left = Cell::new(None);
+    move || {
+        if left.get().is_none() && !is_quiet(connection) {
+            left.set(Some(Instant::now()));
+        }
+        left.get()
+            .is_none_or(|left: Instant| left.elapsed() < ENDS_WITHIN)
+    }
+}
+
+/// Its scope would have to be given to iperf3 as the name of an interface.
+fn refuse_link_local(local: SocketAddr) -> io::Result<()> {
+    match local {
+        SocketAddr::V6(end) if end.ip().is_unicast_link_local() => {
+            let why = "iperf3 is not served at a link-local address";
+            Err(io::Error::other(why))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What is no server of ours would be taken for one.
@@ -72,13 +144,7 @@ fn refuse_taken(local: SocketAddr) -> io::Result<()> {
     TcpListener::bind(local).map(drop).map_err(taken)
 }
 
-fn command(
-    local: SocketAddr,
-    granted: &Granted,
-    credentials: &Credentials,
-    folder: &std::path::Path,
-) -> io::Result<Vec<String>> {
-    let files = credentials.write(folder)?;
+fn command(local: SocketAddr, granted: &Granted, files: &Files) -> Vec<String> {
     let (key, users) = (files.private_key.display(), files.users.display());
     let most = tolerated_bps(granted.rate_bps);
     let words = format!(
@@ -89,22 +155,24 @@ fn command(
     let words = words.split(' ').map(str::to_owned);
     let of_files = ["--rsa-private-key-path".to_owned(), key.to_string()];
     let of_users = ["--authorized-users-path".to_owned(), users.to_string()];
-    Ok(words.chain(of_files).chain(of_users).collect())
+    words.chain(of_files).chain(of_users).collect()
 }
 
-fn judged(ended: Result<Ended, LaunchError>) -> io::Result<Option<u64>> {
-    let ended = ended.map_err(|error| io::Error::other(with_cause(&error)))?;
+fn judged(ended: Result<Ended, LaunchError>) -> (Option<u64>, io::Result<()>) {
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => return (Some(0), Err(io::Error::other(with_cause(&error)))),
+    };
+    let bytes = bytes_served(&ended.output);
     match ended.end {
         End::Exited(status) if !status.success() => {
             let said = ended.errors.lines().chain(ended.output.lines());
             let said = said.map(str::trim).find(|line| line.contains("rror"));
-            Err(io::Error::other(format!(
-                "iperf3: {}",
-                said.unwrap_or("it failed")
-            )))
+            let why = format!("iperf3: {}", said.unwrap_or("it failed"));
+            (bytes, Err(io::Error::other(why)))
         }
         // Whoever asked has gone, or its time is over.
-        End::Exited(_) | End::TimedOut | End::Cancelled => Ok(bytes_served(&ended.output)),
+        End::Exited(_) | End::TimedOut | End::Cancelled => (bytes, Ok(())),
     }
 }
 

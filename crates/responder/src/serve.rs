@@ -7,7 +7,7 @@ use crate::events::Event;
 use crate::iperf3::{self, Granted};
 use crate::proof::Proof;
 use crate::record::{Recorded, record, say};
-use crate::socket::{Pair, now_ns};
+use crate::socket::{Pair, is_quiet, now_ns};
 use crate::used::{UsedError, UsedFile};
 use crate::{PREAMBLE_BYTES, PROTOCOL, SECRET};
 use fatpath_measure::{
@@ -30,6 +30,8 @@ const UNKNOWN_CLOCK: &str = "its clock is not synchronised, and `clock_error` un
 const NOT_KEPT: &str = "the responder cannot keep what is used";
 /// Nobody waits longer until another test has ended.
 const MOST_PATIENCE: Duration = Duration::from_secs(3600);
+/// Whether who asked still waits is looked at so often.
+const WAITS_TICK: Duration = Duration::from_millis(200);
 /// How long tests have to end, once the responder stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -222,15 +224,8 @@ impl Server {
         let ask =
             Ask::read(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         let (kind, cost) = (ask.kind(), ask.cost(&caller.is));
-        let loads = self.load(&ask, &caller.is);
-        let now_us = now_us();
-        let granted = loads.and_then(|loads| {
-            self.knows_times(kind)?;
-            self.grant(&caller.is, &cost, now_us)?;
-            Ok(loads)
-        });
-        let _loads = match granted {
-            Ok(loads) => loads,
+        let (_loads, now_us) = match self.granted(caller, &ask, &cost) {
+            Ok(granted) => granted,
             Err(why) => {
                 say(&mut caller.peer, &Reply::Refused { why: why.clone() })?;
                 return Err(io::Error::other(why));
@@ -247,7 +242,13 @@ impl Server {
             Ask::Rate(asked) => self.record(caller, asked),
             Ask::Iperf3(asked) => self.serve_iperf3(caller, asked),
         };
-        self.settle(&caller.is, &cost, now_us, bytes);
+        // What trains bring was kept a train at a time.
+        let kept_bytes = if kind == Kind::Rate {
+            bytes
+        } else {
+            cost.bytes
+        };
+        self.settle(&caller.is, kept_bytes, now_us, bytes);
         if kind == Kind::OneWay {
             let clock = self.clock();
             let _ = say(&mut caller.peer, &Reply::Ended { clock }); // it may be gone
@@ -262,6 +263,24 @@ impl Server {
         ended
     }
 
+    /// What the test holds while it runs, and since when; or why it cannot be. What is beyond a limit does not wait to be told so,
+    /// and limits may have changed while it waited.
+    fn granted(
+        &self,
+        caller: &Caller,
+        ask: &Ask,
+        cost: &Cost,
+    ) -> Result<(Option<Loads<'_>>, i64), String> {
+        self.knows_times(ask.kind())?;
+        if ask.patience_us().is_some() {
+            self.judge(&caller.is, cost)?;
+        }
+        let loads = self.load(ask, caller)?;
+        let now_us = now_us();
+        self.grant(&caller.is, cost, now_us)?;
+        Ok((loads, now_us))
+    }
+
     fn record(&self, caller: &mut Caller, asked: &Trains) -> Ran {
         let mut recorded = Recorded::default();
         let ended = record(&mut caller.peer, asked, &mut recorded, |train| {
@@ -270,7 +289,6 @@ impl Server {
         (recorded.packets, recorded.bytes, ended)
     }
 
-    /// Until it is known what came and left, all that it may be counts.
     fn serve_iperf3(&self, caller: &mut Caller, asked: &Asked) -> Ran {
         let rate_bps = asked.rate_bps(caller.is.rate_bps);
         let plan = self.plan();
@@ -278,34 +296,52 @@ impl Server {
         let granted = Granted {
             port: responder.map_or(Iperf3::PORT, |it| it.iperf3_port),
             rate_bps,
-            duration: Duration::from_micros(asked.duration_us),
         };
-        match iperf3::serve(&mut caller.peer, &granted) {
-            Ok(bytes) => (1, bytes.unwrap_or(asked.bytes(rate_bps)), Ok(())),
-            Err(error) => {
-                let why = error.to_string();
-                let _ = say(&mut caller.peer, &Reply::Refused { why }); // it may be gone
-                (0, asked.bytes(rate_bps), Err(error))
-            }
+        let duration = Duration::from_micros(asked.duration_us);
+        let begun = Instant::now();
+        let (bytes, ended) = match iperf3::prepare(caller.peer.socket(), &granted) {
+            Ok(server) => server.serve(&mut caller.peer, duration),
+            Err(error) => (Some(0), Err(error)),
+        };
+        if let Err(error) = &ended {
+            let why = error.to_string();
+            let _ = say(&mut caller.peer, &Reply::Refused { why }); // it may be gone
         }
+        // Of a server that did not say it, what it may have been.
+        let most_us = asked.duration_us.max(begun.elapsed().as_micros() as u64);
+        let most = Asked {
+            duration_us: most_us,
+            ..*asked
+        };
+        let served = u64::from(ended.is_ok());
+        (served, bytes.unwrap_or(most.bytes(rate_bps)), ended)
     }
 
-    /// A test that loads the path waits until no other one does.
-    fn load(&self, ask: &Ask, peer: &Peer) -> Result<Option<Loads<'_>>, String> {
+    /// A test that loads the path waits until no other one does, as long as who asked waits.
+    fn load(&self, ask: &Ask, caller: &Caller) -> Result<Option<Loads<'_>>, String> {
         let Some(patience_us) = ask.patience_us() else {
             return Ok(None);
         };
-        let patience = Duration::from_micros(patience_us).min(MOST_PATIENCE);
-        let waits = |state: &mut State| state.is_loaded && self.plan().peers.contains(peer);
-        let waited = self.ended.wait_timeout_while(self.state(), patience, waits);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match state.is_loaded {
-            true => Err("another test loads its path".to_owned()),
-            false => {
-                state.is_loaded = true;
-                Ok(Some(Loads(self)))
+        let end = Instant::now() + Duration::from_micros(patience_us).min(MOST_PATIENCE);
+        let mut state = self.state();
+        while state.is_loaded {
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return Err("another test loads its path".to_owned());
             }
+            if !is_quiet(caller.peer.socket()) || !self.plan().peers.contains(&caller.is) {
+                return Err("it was given up while it waited".to_owned());
+            }
+            let waited = self.ended.wait_timeout(state, rest.min(WAITS_TICK));
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
+        state.is_loaded = true;
+        Ok(Some(Loads(self)))
+    }
+
+    fn judge(&self, peer: &Peer, cost: &Cost) -> Result<(), String> {
+        let judged = self.books().ledger.judge(peer, cost, now_us());
+        judged.map_err(|refusal| refusal.to_string())
     }
 
     /// What is known of this host's clock.
@@ -348,10 +384,10 @@ impl Server {
         })
     }
 
-    fn settle(&self, peer: &Peer, cost: &Cost, begun_us: i64, sent_bytes: u64) {
+    fn settle(&self, peer: &Peer, kept_bytes: u64, begun_us: i64, used_bytes: u64) {
         let mut books = self.books();
         let day = books.ledger.of(&peer.name, begun_us).day;
-        books.ledger.end(&peer.name, day, cost.bytes, sent_bytes);
+        books.ledger.end(&peer.name, day, kept_bytes, used_bytes);
         // It is said; until the next is kept, the file has more than was used.
         let _ = self.keep(&books);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has a server of iperf3 started for a test of throughput.
 
-use crate::call::{TestError, Whom, asked_for, connected};
-use fatpath_measure::{Ask, Reply, Served, Server};
+use crate::call::{TestError, Whom, asked_for, connected, heard};
+use fatpath_measure::{Ask, Reply, Served, Server, shown};
 use fatpath_peer::Peer;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,20 @@ pub struct Lent {
     pub served: Served,
     /// Where it is.
     pub address: IpAddr,
-    _connection: Peer,
+    connection: Peer,
+}
+
+/// A responder says why its server failed within this.
+const SAYS_WHY_WITHIN: Duration = Duration::from_secs(1);
+
+impl Lent {
+    /// Why the server failed, if it says so.
+    pub fn why(&mut self, whom: &Whom<'_>) -> Option<String> {
+        match heard(&mut self.connection, SAYS_WHY_WITHIN, whom).ok()? {
+            Reply::Refused { why } => Some(shown(&why)),
+            _ => None,
+        }
+    }
 }
 
 /// Has a server started.
@@ -29,7 +42,7 @@ pub fn lend(whom: &Whom<'_>, server: Server) -> Result<Lent, TestError> {
         Reply::Serves(served) if served.is_sound() => Ok(Lent {
             served,
             address: address.ip().to_canonical(),
-            _connection: peer,
+            connection: peer,
         }),
         _ => Err(whom.nonsense()),
     }

@@ -66,7 +66,8 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 pub fn run(arguments: &Iperf3Arguments) -> Result<ExitCode> {
-    let duration_us = arguments.duration.as_micros() as u64;
+    // iperf3 sends for whole seconds.
+    let duration_us = arguments.duration.as_secs_f64().ceil() as u64 * 1_000_000;
     ensure!(
         DURATIONS_US.contains(&duration_us),
         "--duration is 1s to {}",
@@ -74,22 +75,29 @@ pub fn run(arguments: &Iperf3Arguments) -> Result<ExitCode> {
     );
     let server = Server {
         duration_us,
-        rate_bps: arguments
-            .rate
-            .map(|bps| bps.saturating_mul(arguments.streams)),
+        rate_bps: arguments.sum_bps(),
         patience_us: arguments.patience.as_micros() as u64,
     };
     let iperf3 = arguments.iperf3();
     let (values, mut outcome) = arguments.whom.ask(Kind::Iperf3, |whom| {
-        let lent = lend(whom, server)?;
+        let mut lent = lend(whom, server)?;
         let performed = perform_served(&iperf3, lent.address, duration_us, &lent.served);
-        performed.map_err(|note| TestError::Iperf3(note.message))
+        performed.map_err(|note| match lent.why(whom) {
+            Some(why) => TestError::Refused(whom.host.to_owned(), why),
+            None => TestError::Iperf3(note.message),
+        })
     })?;
     outcome.values = values;
     print(outcome, arguments.whom.json)
 }
 
 impl Iperf3Arguments {
+    /// Of all flows; `None`: as fast as the other host allows.
+    fn sum_bps(&self) -> Option<u64> {
+        let each_bps = self.rate.or(self.udp.then_some(Iperf3::UDP_RATE_BPS));
+        each_bps.map(|bps| bps.saturating_mul(self.streams))
+    }
+
     fn iperf3(&self) -> Iperf3 {
         Iperf3 {
             port: Iperf3::PORT,

@@ -54,6 +54,8 @@ pub enum Protocol {
 impl Iperf3 {
     /// Where a server listens, unless it is told otherwise.
     pub const PORT: u16 = 5201;
+    /// Of a stream of UDP that is not told its rate.
+    pub const UDP_RATE_BPS: u64 = 1_000_000;
 
     pub(super) fn command(&self, to: &str, duration_us: u64) -> Vec<String> {
         match &self.asked {
@@ -130,6 +132,10 @@ struct End {
     sum: Option<Sum>,
     sum_sent: Option<Sum>,
     sum_received: Option<Sum>,
+    /// The other way of a test that goes both ways.
+    sum_sent_bidir_reverse: Option<Sum>,
+    sum_received_bidir_reverse: Option<Sum>,
+    sum_bidir_reverse: Option<Sum>,
     #[serde(default)]
     streams: Vec<Stream>,
 }
@@ -155,12 +161,31 @@ struct Sender {
     min_rtt: Option<f64>,
 }
 
-/// What a server that prints JSON has received and sent; `None`: it does not say.
+/// What a server that prints JSON has received and sent; `None`: it does not say. Of a client that it did not serve it
+/// prints a document, too.
 pub fn bytes_served(output: &str) -> Option<u64> {
-    let end = serde_json::from_str::<Output>(output).ok()?.end;
-    let sums = [end.sum, end.sum_sent, end.sum_received];
-    let bytes = sums.into_iter().flatten().map(|sum| sum.bytes);
-    bytes.reduce(f64::max).map(|bytes| bytes as u64)
+    let documents = serde_json::Deserializer::from_str(output).into_iter::<Output>();
+    let documents: Result<Vec<Output>, _> = documents.collect();
+    let bytes = documents.ok()?.into_iter().filter_map(|it| it.end.bytes());
+    bytes.reduce(|all, bytes| all + bytes).map(|all| all as u64)
+}
+
+impl End {
+    /// Each way has what was sent and what of it arrived.
+    fn bytes(&self) -> Option<f64> {
+        let there = [&self.sum, &self.sum_sent, &self.sum_received];
+        let back = [
+            &self.sum_bidir_reverse,
+            &self.sum_sent_bidir_reverse,
+            &self.sum_received_bidir_reverse,
+        ];
+        let most = |sums: [&Option<Sum>; 3]| {
+            let bytes = sums.into_iter().flatten().map(|sum| sum.bytes);
+            bytes.reduce(f64::max)
+        };
+        let ways = [most(there), most(back)].into_iter().flatten();
+        ways.reduce(|all, bytes| all + bytes)
+    }
 }
 
 /// Reads `iperf3 --json`, of TCP and of UDP.
@@ -268,6 +293,11 @@ mod tests {
         let served = r#"{"end": {"sum_sent": {"bits_per_second": 1, "bytes": 7},
             "sum_received": {"bits_per_second": 1, "bytes": 9}}}"#;
         assert_eq!(bytes_served(served), Some(9));
+        let both_ways = r#"{"end": {"sum_received": {"bits_per_second": 1, "bytes": 9},
+            "sum_sent_bidir_reverse": {"bits_per_second": 1, "bytes": 5}}}"#;
+        assert_eq!(bytes_served(both_ways), Some(14));
+        let after_another = format!("{{\"start\": {{}}, \"error\": \"x\"}}\n{served}\n");
+        assert_eq!(bytes_served(&after_another), Some(9));
         assert_eq!(bytes_served("{}"), None);
         assert_eq!(bytes_served("iperf3: what?"), None);
     }
