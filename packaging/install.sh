@@ -29,7 +29,8 @@ END
     for dashboard in packaging/grafana/*.json; do
         echo "644 $dashboard $SHARE/fatpath/grafana/${dashboard##*/}"
     done
-    for page in docs/*.md docs/how-to/*.md; do echo "644 $page $DOC/$page"; done
+    # The pages, and what they name by a path: pictures, scenarios, examples.
+    find docs experiments examples -type f ! -name '*.pyc' | sort | while read -r file; do echo "644 $file $DOC/$file"; done
 }
 
 # MODE FILE TARGET

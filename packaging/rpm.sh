@@ -15,6 +15,7 @@ umask 022
 DESTDIR=$tree PREFIX=/usr UNITS=/usr/lib/systemd/system packaging/install.sh "$binary"
 strip --strip-unneeded "$tree/usr/bin/fatpath"
 find "$tree/usr/share/man" -type f -exec gzip -9n {} +
+install -D -m 644 -t "$tree/usr/share/licenses/fatpath" LICENSE-*
 cat >"$top/fatpath.spec" <<END
 Name: fatpath
 Version: $version
@@ -35,6 +36,9 @@ $(cat packaging/debian/postinst.sh)
 [ "\$1" = 0 ] || exit 0
 set -- remove
 $(cat packaging/debian/prerm.sh)
+%postun
+set -- remove
+$(cat packaging/debian/postrm.sh)
 %files
 $(cd "$tree" && find . -type d -path '*/fatpath*' -printf '%%dir /%P\n')
 $(cd "$tree" && find . -type f ! -path './etc/*' -printf '/%P\n')
