@@ -20,7 +20,7 @@ check() { # NAME COMMAND...
     local name=$1 said
     shift
     if said=$("$@" 2>&1); then echo "ok $name"; else
-        echo "FAILED $name: $*: $said"
+        echo "FAILED $name: ${*%%$'\n'*}: $said" # of a list its first line
         failed=$((failed + 1))
     fi
 }
