@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# An RPM of a binary: rpm.sh BINARY DIRECTORY. Needs rpmbuild. What it does when it is installed and removed is what the
+# An RPM of a static binary: rpm.sh BINARY DIRECTORY. Needs rpmbuild. What it does when it is installed and removed is what the
 # Debian package does.
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,7 +21,7 @@ Name: fatpath
 Version: $version
 Release: 1
 Summary: Makes TCP fast on long fat paths
-License: (MIT OR Apache-2.0) AND (GPL-2.0-only OR BSD-2-Clause)
+License: (MIT OR Apache-2.0) AND (GPL-2.0-only OR BSD-2-Clause) AND LGPL-2.1-or-later AND (GPL-2.0-or-later OR LGPL-3.0-or-later) AND Zlib
 %description
 A daemon loads eBPF programs that set the socket options of each connection by
 the administrator's policy: buffers, congestion control, the initial window.
