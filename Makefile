@@ -16,7 +16,7 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build build-tests demo screenshots test test-long test-kernels test-deb test-systemd lint book oldest-rust bench papers fmt install uninstall deb deb-arm64 rpm clean
+.PHONY: help setup build build-tests demo screenshots test test-long test-kernels test-deb test-systemd test-tarball lint book oldest-rust bench papers fmt install uninstall deb deb-arm64 static rpm tarball clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make test-deb   the Debian package in a clean Debian 12 and 13: install, upgrade, remove, purge'
+	@echo 'make test-tarball  the tarball in a system without libraries: install, uninstall'
 	@echo 'make test-systemd  that, and fatpath.service in a Debian with systemd, under both kernels, in QEMU'
 	@echo 'make lint       formats, clippy, the book, the rules of the repository'
 	@echo 'make book       the pages of docs/ as a book, in target/book; fails when a link leads nowhere'
@@ -34,7 +35,8 @@ help:
 	@echo 'make install    binary, header, man pages, completions, systemd unit, default policy; PREFIX and DESTDIR count'
 	@echo 'make deb        a Debian package, in target/deb'
 	@echo 'make deb-arm64  the same for arm64, cross-compiled on a Debian of another processor, in target/deb-arm64'
-	@echo 'make rpm        an RPM, in target/rpm'
+	@echo 'make rpm        an RPM of a static program, in target/rpm'
+	@echo 'make tarball    a static program with its installer, for any Linux, in target/tarball'
 	@echo 'make uninstall  takes them away again; the policy stays'
 
 setup:
@@ -109,7 +111,6 @@ bench: setup
 install: setup
 	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" packaging/install.sh $(BUILT)/fatpath
-	[ -n "$(DESTDIR)" ] || getent group fatpath >/dev/null || groupadd --system fatpath
 
 uninstall:
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" packaging/install.sh --uninstall
@@ -129,10 +130,24 @@ deb-arm64: setup
 	ARCH=arm64 TOOLS=aarch64-linux-gnu- NATIVE=$(BUILT)/fatpath \
 	packaging/deb.sh $(BUILT:target/%=target/$(ARM64)/%)/fatpath target/deb-arm64
 
-rpm: setup
+# A program with its libraries within, glibc among them: for distributions whose own are older, or others.
+HOST := $(shell uname -m)-unknown-linux-gnu
+STATIC := $(BUILT:target/%=target/$(HOST)/%)
+static: setup
+	RUSTFLAGS='-C target-feature=+crt-static' \
+	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli --target $(HOST)
+
+rpm: static
 	@packaging/setup.sh rpm
-	$(CARGO) build --profile $(PROFILE) --locked --package fatpath-cli
-	packaging/rpm.sh $(BUILT)/fatpath target/rpm
+	packaging/rpm.sh $(STATIC)/fatpath target/rpm
+
+tarball: static
+	packaging/tarball.sh $(STATIC)/fatpath target/tarball
+
+test-tarball:
+	@packaging/setup.sh kernels
+	$(MAKE) --no-print-directory tarball PROFILE=dev
+	$(SUDO) tests/tarball.sh target/tarball/fatpath-*.tar.gz
 
 clean:
 	$(CARGO) clean

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What is installed, and where: the one list, for `make install`, `make uninstall` and the Debian package.
+# What is installed, and where: the one list, for `make install`, `make uninstall`, the packages and the tarball.
 #   install.sh BINARY        installs; a configuration file that is there stays
 #   install.sh --uninstall   takes away what it installed; configuration and what was recorded stay
 # PREFIX, DESTDIR, UNITS (directory of systemd's units) and ZSH (of completions for zsh) say where. Where BINARY is for
@@ -29,7 +29,8 @@ END
     for dashboard in packaging/grafana/*.json; do
         echo "644 $dashboard $SHARE/fatpath/grafana/${dashboard##*/}"
     done
-    for page in docs/*.md docs/how-to/*.md; do echo "644 $page $DOC/$page"; done
+    # The pages, and what they name by a path: pictures, scenarios, examples.
+    find docs experiments examples -type f ! -name '*.pyc' | sort | while read -r file; do echo "644 $file $DOC/$file"; done
 }
 
 # MODE FILE TARGET
@@ -49,25 +50,37 @@ fish $SHARE/fish/vendor_completions.d/fatpath.fish
 END
 }
 
+# MODE FILE TARGET: as install(1) does, which a small system may lack. A program that runs is replaced, not written to.
+put() {
+    mkdir -p "$DESTDIR${3%/*}"
+    rm -f "$DESTDIR$3"
+    cp "$2" "$DESTDIR$3"
+    chmod "$1" "$DESTDIR$3"
+}
+
 put_all() {
     binary=$1
     native=${NATIVE:-$binary}
-    install -D -m 755 "$binary" "$DESTDIR$PREFIX/bin/fatpath"
+    put 755 "$binary" "$PREFIX/bin/fatpath"
     "$native" man "$DESTDIR$SHARE/man"
     completions | while read -r shell target; do
         completion=$("$native" completions "$shell")
-        printf '%s\n' "$completion" | install -D -m 644 /dev/stdin "$DESTDIR$target"
+        printf '%s\n' "$completion" | put 644 /dev/stdin "$target"
     done
     for unit in $PROGRAM_UNITS; do
-        sed "s|@PREFIX@|$PREFIX|" "packaging/$unit" | install -D -m 644 /dev/stdin "$DESTDIR$UNITS/$unit"
+        sed "s|@PREFIX@|$PREFIX|" "packaging/$unit" | put 644 /dev/stdin "$UNITS/$unit"
     done
     files | while read -r mode file target; do
-        install -D -m "$mode" "$file" "$DESTDIR$target"
+        put "$mode" "$file" "$target"
     done
     configuration | while read -r mode file target; do
-        [ -e "$DESTDIR$target" ] || install -D -m "$mode" "$file" "$DESTDIR$target"
+        [ -e "$DESTDIR$target" ] || put "$mode" "$file" "$target"
     done
+    [ -n "$DESTDIR" ] || has_group || groupadd --system fatpath ||
+        echo "install.sh: the group fatpath is missing: only root may read what the daemon says of flows" >&2
 }
+
+has_group() { grep -q '^fatpath:' /etc/group; }
 
 take_all() {
     for unit in $PROGRAM_UNITS; do rm -f "$DESTDIR$UNITS/$unit"; done

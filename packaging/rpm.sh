@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# An RPM of a binary: rpm.sh BINARY DIRECTORY. Needs rpmbuild. What it does when it is installed and removed is what the
+# An RPM of a static binary: rpm.sh BINARY DIRECTORY. Needs rpmbuild. What it does when it is installed and removed is what the
 # Debian package does.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,12 +15,13 @@ umask 022
 DESTDIR=$tree PREFIX=/usr UNITS=/usr/lib/systemd/system packaging/install.sh "$binary"
 strip --strip-unneeded "$tree/usr/bin/fatpath"
 find "$tree/usr/share/man" -type f -exec gzip -9n {} +
+install -D -m 644 -t "$tree/usr/share/licenses/fatpath" LICENSE-*
 cat >"$top/fatpath.spec" <<END
 Name: fatpath
 Version: $version
 Release: 1
 Summary: Makes TCP fast on long fat paths
-License: (MIT OR Apache-2.0) AND (GPL-2.0-only OR BSD-2-Clause)
+License: (MIT OR Apache-2.0) AND (GPL-2.0-only OR BSD-2-Clause) AND LGPL-2.1-or-later AND (GPL-2.0-or-later OR LGPL-3.0-or-later) AND Zlib
 %description
 A daemon loads eBPF programs that set the socket options of each connection by
 the administrator's policy: buffers, congestion control, the initial window.
@@ -35,6 +36,9 @@ $(cat packaging/debian/postinst.sh)
 [ "\$1" = 0 ] || exit 0
 set -- remove
 $(cat packaging/debian/prerm.sh)
+%postun
+set -- remove
+$(cat packaging/debian/postrm.sh)
 %files
 $(cd "$tree" && find . -type d -path '*/fatpath*' -printf '%%dir /%P\n')
 $(cd "$tree" && find . -type f ! -path './etc/*' -printf '/%P\n')

@@ -12,13 +12,15 @@ release=${2:-bookworm}
 debian=$work/$release
 # systemd for systemctl, systemd-analyze and systemd-sysusers.
 packages=libelf1,zlib1g,passwd,systemd
+services='fatpath-responder.service
+fatpath.service'
 failed=0
 
 check() { # NAME COMMAND...
     local name=$1 said
     shift
     if said=$("$@" 2>&1); then echo "ok $name"; else
-        echo "FAILED $name: $*: $said"
+        echo "FAILED $name: ${*%%$'\n'*}: $said" # of a list its first line
         failed=$((failed + 1))
     fi
 }
@@ -29,6 +31,7 @@ listed() {
     (cd "$root" && find . -xdev ! -path './proc/*' ! -path './run/*' ! -path './var/lib/dpkg/*' ! -path './var/log/*' \
         ! -path './var/cache/*' ! -path './etc/*-' ! -name '.pwd.lock' -printf '%y %m %p\n' | sort)
 }
+are_enabled() { same "$1" "$(inside find /etc/systemd/system -path '*.wants/fatpath*' -printf '%f\n' | sort)"; }
 package() { FATPATH_DEB_VERSION=$1 packaging/deb.sh "$binary" "$scratch"; }
 put() { cp "$1" "$root/tmp/fatpath.deb" && inside dpkg --install /tmp/fatpath.deb && rm "$root/tmp/fatpath.deb"; }
 same() { diff <(echo "$1") <(echo "$2"); }
@@ -127,23 +130,26 @@ check "nothing of it is missing or changed" inside dpkg --verify fatpath
 check "it runs" inside fatpath --version
 check "the group is there" inside getent group fatpath
 check "the policy is good" inside fatpath policy check
-check "the unit is good" inside systemd-analyze verify --man=no /usr/lib/systemd/system/fatpath.service
-check "it is not enabled" not test -e "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
+check "the units are good" inside systemd-analyze verify --man=no $(printf "/usr/lib/systemd/system/%s " $services)
+check "none is enabled" are_enabled ""
 check "man pages are compressed" test -s "$root/usr/share/man/man1/fatpath-flows.1.gz"
 check "completions are there" inside bash -c '. /usr/share/bash-completion/completions/fatpath && complete -p fatpath'
 first_minute
 upgrade_under_traffic
-check "the administrator enables it" inside systemctl enable fatpath
+check "the administrator enables them" inside systemctl enable fatpath fatpath-responder
+check "the administrator makes a key" inside fatpath keys new
 echo '# mine' >>"$root/etc/fatpath/policy.toml"
 check "it upgrades" put "$three"
 check "the new version is there" inside sh -c 'dpkg-query -W -f "\${Version}" fatpath | grep -qx 0.1.0-3'
 check "the policy stays as it was" grep -q '^# mine' "$root/etc/fatpath/policy.toml"
-check "it is still enabled" test -L "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
+check "they are still enabled" are_enabled "$services"
 check "it is removed" inside dpkg --remove fatpath
 check "the program is gone" not test -e "$root/usr/bin/fatpath"
 check "the policy stays after a removal" grep -q '^# mine' "$root/etc/fatpath/policy.toml"
-check "it is no longer enabled" not test -L "$root/etc/systemd/system/multi-user.target.wants/fatpath.service"
+check "none is enabled any longer" are_enabled ""
+check "a removal leaves the keys" test -s "$root/etc/fatpath/key"
 mkdir -p "$root/var/lib/fatpath/archive" && touch "$root/var/lib/fatpath/archive/day"
+mkdir -p "$root/var/lib/private/fatpath-responder" && ln -s private/fatpath-responder "$root/var/lib"
 check "it is purged" inside dpkg --purge fatpath
 check "nothing is left" same "$before" "$(listed)"
 check "the groups are as before" same "$groups" "$(cat "$root/etc/group")"

@@ -368,7 +368,7 @@ fn what_is_wrong_with_a_stream_is_named_and_leaves_nothing() {
     ] {
         let said = said(script);
         assert!(said.contains(why), "{script}: {said}");
-        // Standard output has the file in_turn, and what is wrong goes elsewhere.
+        // Standard output has the file alone, and what is wrong goes elsewhere.
         let output = fs::read_to_string(folder.join("x")).unwrap_or_default();
         assert_eq!(output, "", "{script}");
     }

@@ -133,6 +133,7 @@ function mark({ kind, t_s }: FlowEvent): Mark[] {
 
 function Facts({ view }: { view: FlowView }): JSX.Element {
   const { sample, rates } = view;
+  const segments = (count: number): string => `${digits(count)} ${count === 1 ? "segment" : "segments"}`;
   const lock = (isLocked: boolean): string => (isLocked ? " (set by the program)" : "");
   const facts: [string, string][] = [
     ["Rule", view.rule ?? "none"],
@@ -149,7 +150,7 @@ function Facts({ view }: { view: FlowView }): JSX.Element {
     ["Send buffer", bytes(sample.send_buffer_bytes) + lock(sample.send_buffer_is_locked)],
     ["Receive buffer", bytes(sample.receive_buffer_bytes) + lock(sample.receive_buffer_is_locked)],
     ["MSS", bytes(sample.mss_bytes)],
-    ["Resent", `${digits(sample.segs_retrans)} segments, now ${percent(rates.retransmitted_share)}`],
+    ["Resent", `${segments(sample.segs_retrans)}, now ${percent(rates.retransmitted_share)}`],
     ["Timeouts", digits(sample.timeouts)],
     ...Object.entries(view.derived).map(([name, value]): [string, string] => [name, si(value, "")]),
   ];

@@ -82,7 +82,7 @@ pub struct Arguments {
     /// Order of the table; greatest first, but for flow
     #[arg(long, value_name = "KEY", value_enum, default_value_t = Sort::Flow)]
     sort: Sort,
-    /// Only connections with this address or prefix, port, or finding (FP-…); of several, those that all of them fit
+    /// Only connections with this address or prefix, port, or finding (FP-…); may be repeated: then connections that fit all of them
     #[arg(long, value_name = "ADDRESS|PORT|FINDING")]
     filter: Vec<Filter>,
     /// Follow connections within GRE, VXLAN and IP in IP, too; a capture that has them outside as well (-i any) counts them

@@ -4,7 +4,7 @@
 use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
-    archive, capture, completions, doctor, keys, man, measure, model, paths, police, top, trace,
+    archive, capture, completions, doctor, man, measure, model, paths, police, top, trace,
     try_path, tune, why,
 };
 use clap::{Args, Parser, Subcommand};
@@ -98,8 +98,8 @@ pub enum Command {
     #[command(visible_alias = "receive", after_help = fatpath_mover::cli::RECV_HELP)]
     Recv(fatpath_mover::RecvArguments),
     /// Make, show and trust the keys by which hosts know each other without ssh
-    #[command(subcommand, after_help = keys::HELP)]
-    Keys(keys::Command),
+    #[command(subcommand, after_help = fatpath_peer::cli::HELP)]
+    Keys(fatpath_peer::cli::Command),
     /// Print whether fatpath runs, its policy, gate, counters and errors, and what it changed
     #[command(after_help = STATUS_HELP)]
     Status(StatusArguments),

@@ -22,13 +22,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub const HELP: &str = "\
 FLOW is a connection of this host as `fatpath flows` lists it: its two ends, or
-the remote end alone when only one flow has it, or the flow's cookie. Only in
-this network namespace: run it with `ip netns exec` (or `fatpath lab exec`) for
-another.
+the remote end alone when only one flow has it, or the flow's cookie. A flow of
+another network namespace is not seen: run the command there, by `ip netns exec`
+or `fatpath lab exec`.
 
-Only headers are kept, no payload, unless --snaplen asks for more. It ends after
---seconds or at --size, whichever comes first, and at Ctrl-C; then it prints
-what `fatpath analyse` says.
+Headers are kept, payload is not, unless --snaplen asks for it. The capture ends
+after --seconds, at --size or at Ctrl-C, whichever comes first; then `fatpath
+analyse` analyses the file.
 
 Examples:
   fatpath capture 10.5.128.74:443 --seconds 10 --out flow.pcapng
@@ -47,10 +47,10 @@ pub struct Arguments {
     /// File to write, pcapng; it must not exist
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Length at which the file ends, MiB
+    /// Size of the file at which the capture ends, MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     size: u64,
-    /// Keep so many bytes of each packet, payload among them, from the IP header on [default: the headers]
+    /// Bytes of each packet to keep, from the IP header on, also payload [default: only headers]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(40..=262_144))]
     snaplen: Option<u32>,
     /// Print no analysis at the end

@@ -7,7 +7,7 @@ use clap_complete::generate;
 use std::io::{Write, stdout};
 
 pub const HELP: &str = "\
-`make install` and the Debian package put these where the shells look.
+`make install` and the packages put these where the shells look.
 
 Examples:
   source <(fatpath completions bash)

@@ -13,7 +13,6 @@ mod failure;
 mod flows;
 mod forecast;
 mod interval;
-mod keys;
 mod log;
 mod man;
 mod measure;
@@ -83,7 +82,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Police(arguments) => police::run(arguments)?,
         Command::Send(arguments) => return fatpath_mover::cli::run_send(&arguments),
         Command::Recv(arguments) => return fatpath_mover::cli::run_recv(&arguments),
-        Command::Keys(command) => keys::run(&command)?,
+        Command::Keys(command) => fatpath_peer::cli::run(&command)?,
         Command::Lab(command) => return command.run(),
         Command::Gap(command) => return command.run(),
         Command::Sim(arguments) => return arguments.run(),

@@ -48,23 +48,26 @@ pub enum Command {
     List(Arguments),
     /// Print when each test is due next
     Next(Arguments),
-    /// Run one test here and now, and print what it measured; waits for no lease, and archives nothing
+    /// Run one test here and now, even while another uses its resource, and print what it measured; archives nothing
     Run(RunArguments),
-    /// Have the daemon run one test now: under the leases of its resources, and archived
+    /// Have the daemon run one test, once no other uses its resource, and archive it
     Now(NowArguments),
     /// Measure round-trip time and loss of UDP to a host that runs `fatpath measure respond`
+    #[command(after_help = between::ECHO_HELP)]
     Echo(between::EchoArguments),
-    /// Measure one-way delay as well, by the clocks of both hosts, with the doubt that they leave
+    /// Measure one-way delays to and from a host that runs `fatpath measure respond`, by both hosts' clocks
+    #[command(after_help = between::ONE_WAY_HELP)]
     OneWay(between::OneWayArguments),
-    /// Measure the rate of the bottleneck on the way to such a host, by packet trains that fill the path for moments
+    /// Measure the rate of the bottleneck on the path to a host that runs `fatpath measure respond`
     #[command(after_help = rate::HELP)]
     Rate(rate::RateArguments),
-    /// Measure throughput to such a host, which starts the server of iperf3 for the time of the test
+    /// Measure throughput to a host that runs `fatpath measure respond`, which starts iperf3's server for the test
     #[command(after_help = iperf3::HELP)]
     Iperf3(iperf3::Iperf3Arguments),
-    /// Answer tests of the peers that the file names, within their limits; in the foreground
+    /// Answer tests of the peers that the file names, within their limits, until Ctrl-C
+    #[command(after_help = between::RESPOND_HELP)]
     Respond(between::RespondArguments),
-    /// Print whose tests are answered here, and what each peer has used of its limits today
+    /// Print which peers' tests are answered here, and what each peer has used of its limits today
     Status(between::StatusArguments),
 }
 

@@ -51,7 +51,7 @@ enum Command {
 
 #[derive(Args)]
 struct List {
-    /// At most so many paths, those seen last
+    /// Number of paths at most, those seen last
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=65536))]
     limit: u32,
     /// Print JSON

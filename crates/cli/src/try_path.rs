@@ -23,9 +23,9 @@ pub const HELP: &str = "\
 Opens five TCP connections to the destination and closes them again: to --port,
 else to 443 or 22. A refusal shows the round trip as well. Nothing is changed.
 
-The forecast is that of `fatpath model` for one flow from this host that has the
-path for itself. Settings need the path's rate: --rate where it is known,
---iperf3 where a server runs there, or what the daemon learned of the path.
+The forecast is that of `fatpath model` for one flow from this host, alone on
+the path. Settings need the path's rate: --rate where it is known, --iperf3
+where a server runs there, or what the daemon learned of the path.
 
 Examples:
   fatpath try far.example
@@ -37,10 +37,10 @@ Examples:
 /// The path, and what is known of it.
 #[derive(Args)]
 pub struct Probe {
-    /// Host name or address, with :PORT if it listens elsewhere than on 443 and 22
+    /// Host name or address, with :PORT where neither 443 nor 22 answers
     #[arg(value_name = "DEST")]
     destination: String,
-    /// TCP port that answers, open or not
+    /// TCP port to connect to: one that accepts or refuses
     #[arg(long)]
     port: Option<u16>,
     /// Rate of the bottleneck, in bits of IP packets: 1gbit
@@ -49,7 +49,7 @@ pub struct Probe {
     /// Share of the segments that the path loses without a full queue: 0.01%
     #[arg(long, value_name = "SHARE", value_parser = given::loss)]
     loss: Option<f64>,
-    /// Measure the rate: send to an iperf3 server there
+    /// Measure the rate: send to an iperf3 server on this port [default: 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5201")]
     iperf3: Option<u16>,
     /// Seconds to send to the iperf3 server

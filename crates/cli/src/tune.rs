@@ -36,7 +36,7 @@ pub struct Arguments {
     /// The flow: local and remote ADDRESS:PORT, the remote one, or its cookie; then its settings
     #[arg(value_name = "FLOW|KEY=VALUE", num_args = 1.., required = true)]
     words: Vec<String>,
-    /// Until so many seconds have passed
+    /// Seconds after which the flow has what its rule gives again
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     for_s: Option<u64>,
     /// Give the flow back what its rule gives

@@ -54,7 +54,7 @@ pub struct BothArguments {
     /// Do not ask queues to mark datagrams in the place of dropping them (ECN)
     #[arg(long)]
     pub no_ecn: bool,
-    /// The most that may be on its way, or wait behind a hole
+    /// Data in flight at most, with what has arrived and waits for a missing piece
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = size)]
     pub window: u64,
     /// Payload of a datagram; 1452 fits Ethernet, 1232 fits any IPv6 path

@@ -15,10 +15,10 @@ pub const PROTOCOL: &str = "fatpath-mover";
 /// Where keys are.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct KeyFiles {
-    /// This end's key, for fatpath:// and --listen [default: key in ~/.config/fatpath, of root in /etc/fatpath]
+    /// This host's key, for fatpath:// and --listen [default: key in ~/.config/fatpath, for root in /etc/fatpath]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// Keys that are trusted [default: known_hosts there, with --listen authorized_keys]
+    /// File of trusted keys [default: known_hosts, with --listen authorized_keys, in ~/.config/fatpath, for root in /etc/fatpath]
     #[arg(long, value_name = "FILE")]
     pub trust: Option<PathBuf>,
 }

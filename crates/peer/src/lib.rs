@@ -3,10 +3,11 @@
 //! (RFC 7250) in both directions. There are no certificates and no authorities: an end trusts the keys that a file names.
 //!
 //! What travels over a connection is not this crate's: [`Peer::relay`] carries bytes between it and two pipes, [`Peer::say_line`]
-//! and [`Peer::hear_line`] lines of text. Start reading at `connection.rs`.
+//! and [`Peer::hear_line`] lines of text. `fatpath keys` is in `cli.rs`. Start reading at `connection.rs`.
 
 mod account;
 mod call;
+pub mod cli;
 mod connection;
 mod files;
 mod key;

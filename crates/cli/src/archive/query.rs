@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Only of this kind: sample, event, flow, path, test or decision; may be repeated
     #[arg(long, value_name = "KIND")]
     kind: Vec<Kind>,
-    /// At most so many, the newest
+    /// Number of events at most, the newest
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     limit: usize,
     /// Print a JSON object a line, with everything that is known of the event

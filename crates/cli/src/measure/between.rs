@@ -20,6 +20,32 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+pub const ECHO_HELP: &str = "\
+The responder's file has to name this host as a peer. docs/measure.md says how
+two hosts are set up for tests.
+
+Examples:
+  fatpath measure echo dtn2 --duration 5s
+  fatpath measure echo dtn2 --interval 20ms --size 1400 --json";
+
+pub const ONE_WAY_HELP: &str = "\
+The responder's file has to name this host as a peer. Both clocks must be
+synchronised, or --clock-error here and clock_error in the responder's file say
+how wrong they may be.
+
+Examples:
+  fatpath measure one-way dtn2 --json
+  fatpath measure one-way dtn2 --duration 5s --clock-error 20us";
+
+pub const RESPOND_HELP: &str = "\
+Listens where [responder] of the file says; each [[peer]] says who may test, what,
+and how much. SIGHUP reads the file again. With systemd:
+systemctl enable --now fatpath-responder
+
+Examples:
+  fatpath measure respond --user nobody
+  fatpath measure respond --file ./measure.toml --used ./used.json --json";
+
 const DEFAULT_USED: &str = "/var/lib/fatpath-responder/used.json";
 
 #[derive(Args)]
@@ -27,13 +53,13 @@ pub struct RespondArguments {
     /// File that says where to listen, and whose tests are answered
     #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
     file: PathBuf,
-    /// This end's key [default: key in ~/.config/fatpath, of root in /etc/fatpath]
+    /// This host's key [default: key in ~/.config/fatpath, for root in /etc/fatpath]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// File that keeps what peers have used of their limits
     #[arg(long, value_name = "FILE", default_value = DEFAULT_USED)]
     used: PathBuf,
-    /// As root: the user who answers
+    /// User to become when started by root
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Print events as JSON, one a line
@@ -49,10 +75,10 @@ pub struct WhomArguments {
     /// Port of the responder
     #[arg(long, default_value_t = Echo::PORT)]
     port: u16,
-    /// This end's key [default: key in ~/.config/fatpath, of root in /etc/fatpath]
+    /// This host's key [default: key in ~/.config/fatpath, for root in /etc/fatpath]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Keys that are trusted [default: known_hosts there]
+    /// File of trusted keys [default: known_hosts in ~/.config/fatpath, for root in /etc/fatpath]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
     /// Print JSON
@@ -67,10 +93,10 @@ pub struct EchoArguments {
     /// How long datagrams are sent
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     duration: Duration,
-    /// From one datagram to the next
+    /// Time from one datagram to the next
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
     interval: Duration,
-    /// UDP payload of a datagram
+    /// UDP payload of each datagram
     #[arg(long, value_name = "BYTES", default_value_t = Echo::SIZE_BYTES as u16, value_parser = clap::value_parser!(u16).range(56..=8952))]
     size: u16,
 }
@@ -79,7 +105,7 @@ pub struct EchoArguments {
 pub struct OneWayArguments {
     #[command(flatten)]
     echo: EchoArguments,
-    /// This host's clock is wrong by this at most, where the kernel does not know it (PTP, chrony without rtcsync)
+    /// Bound of the error of this host's clock, where the kernel does not know one (PTP, chrony without rtcsync)
     #[arg(long, value_name = "TIME", value_parser = time)]
     clock_error: Option<Duration>,
 }

@@ -15,9 +15,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub const HELP: &str = "\
-The trains together are less than a path of 8 Mb/s or more carries in a second.
-The responder's file has to name the kind: kinds = [\"rate\"]. docs/measure.md
-says what the values mean.
+Sends trains of packets for tens of milliseconds each, and sees how much slower
+they arrive. All together are less data than a path of 8 Mb/s or more carries in
+one second. The responder's file has to name this host as a peer, with
+kinds = [\"rate\"]. docs/measure.md says what the values mean.
 
 Example:
   fatpath measure rate dtn2 --most-rate 10gbit";
@@ -26,7 +27,7 @@ Example:
 pub struct RateArguments {
     #[command(flatten)]
     whom: WhomArguments,
-    /// No train is begun after so long; about 60 round trips and 3 s are enough
+    /// Time after which no further train is sent; about 60 round trips and 3 s are enough
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     duration: Duration,
     /// Length of a packet, IP and UDP headers included; no longer than the path's MTU
@@ -35,7 +36,7 @@ pub struct RateArguments {
     /// How long the other host may wait until no other test loads its path
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
     patience: Duration,
-    /// No train is faster
+    /// Rate of the fastest train; the rate of a faster bottleneck cannot be measured
     #[arg(long, value_name = "RATE", default_value = "15gbit", value_parser = most_rate)]
     most_rate: u64,
 }

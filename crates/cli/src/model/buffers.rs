@@ -26,10 +26,10 @@ pub struct Arguments {
     /// Rate of the bottleneck: 1gbit
     #[arg(long, value_name = "RATE", value_parser = given::rate_bps)]
     rate: f64,
-    /// Also print the window that goes on at the rate while such losses are repaired
+    /// Also print the window with which a flow keeps its rate while losses of this share are repaired
     #[arg(long, value_name = "SHARE", value_parser = given::loss)]
     loss: Option<f64>,
-    /// Also print the queue for so many flows together
+    /// Also print the queue that this many flows need together
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     flows: Option<u32>,
     /// Print JSON

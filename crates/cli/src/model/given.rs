@@ -45,10 +45,10 @@ impl RateOptions {
 /// Which laws.
 #[derive(Args)]
 pub struct LawOptions {
-    /// One law, as fp_scalable or reno; without it all
+    /// Only this law, such as fp_scalable or reno [default: all]
     #[arg(long, value_name = "LAW")]
     law: Option<String>,
-    /// A parameter of the law, as a=4; may be repeated
+    /// A parameter of the law, such as a=4; may be repeated
     #[arg(long, value_name = "KEY=NUMBER", requires = "law", value_parser = parameter)]
     set: Vec<(String, f64)>,
 }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub const HELP: &str = "\
-The loss rate at which a law has the rate in the mean; with less, it is faster.
+The loss rate at which a law's mean rate is the given one: with less loss, the law
+is faster.
 
 Examples:
   fatpath model loss --rtt 200ms --rate 10gbit --law fp_reno   # Kelly (2003)

@@ -36,13 +36,13 @@ pub enum Command {
     /// Mean window and rate of each law under a loss rate
     #[command(after_help = throughput::HELP)]
     Throughput(throughput::Arguments),
-    /// The loss rate up to which each law has a rate
+    /// The loss rate up to which each law reaches a given rate
     #[command(after_help = loss::HELP)]
     Loss(loss::Arguments),
     /// Buffers of the ends, and queues that keep the bottleneck busy
     #[command(after_help = buffers::HELP)]
     Buffers(buffers::Arguments),
-    /// The time until each law has its window again after one loss
+    /// The time that each law needs to regain its window after one loss
     #[command(after_help = recovery::HELP)]
     Recovery(recovery::Arguments),
     /// The mean time of a transfer, part by part

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub const HELP: &str = "\
-The window is that of the rate, as if one segment were lost when the path is
-full. A law without a time does not reduce its window at one loss.
+One segment is lost when the window just fills the path at the given rate. A law
+for which no time is printed does not reduce its window at one loss.
 
 Examples:
   fatpath model recovery --rtt 200ms --rate 1gbit

@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-Several models may be of one law: they differ by how losses are spread, and by
-what they know of timeouts. `limit` is what bounds the rate: loss, the path's
-rate, or the window that buffers allow.
+A law may have several models: they differ in how they take losses to be spread,
+and in whether they include timeouts. `limit` is what bounds the rate: loss, the
+path's rate, or the window that buffers allow.
 
 Examples:
   fatpath model throughput --rtt 100ms --loss 0.01% --law fp_scalable
@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Largest window that the buffers allow: 6MB
     #[arg(long, value_name = "SIZE", value_parser = given::bytes)]
     max_window: Option<f64>,
-    /// Flows in parallel, taken together
+    /// Number of parallel flows; the rate is that of all together
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     streams: u32,
     #[command(flatten)]

@@ -23,7 +23,7 @@ Examples:
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Size: 2MB
+    /// Size of the transfer: 2MB
     #[arg(long, value_name = "SIZE", value_parser = given::bytes)]
     bytes: f64,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Initial window, segments
     #[arg(long, value_name = "SEGMENTS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     initial_window: u32,
-    /// Also print how long limited slow start (RFC 3742) takes to the window of the rate
+    /// Also print how long limited slow start (RFC 3742) with this max_ssthresh takes to reach the rate's window
     #[arg(long, value_name = "SEGMENTS", requires = "rate", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     max_ssthresh: Option<u32>,
     /// Print JSON

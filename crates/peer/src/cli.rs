@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath keys`: this end's key, and the keys that it trusts.
 
+#![allow(missing_docs)] // a comment would become the text of --help
+
+use crate::{CALLERS, HOSTS, KEY, Key, PublicKey, Trusted, add, in_configuration, or_configured};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use fatpath_peer::{
-    CALLERS, HOSTS, KEY, Key, PublicKey, Trusted, add, in_configuration, or_configured,
-};
 use fatpath_table::write_table;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-For fatpath recv --listen and measure respond: each end has a key, and a file of
-the keys that it trusts. Files are in ~/.config/fatpath, those of root in
-/etc/fatpath. docs/mover.md.
+`fatpath recv --listen` and `fatpath measure respond` serve no strangers: each
+end has a key, and a file of the keys that it trusts, in ~/.config/fatpath, for
+root in /etc/fatpath. docs/mover.md shows the exchange of keys.
 
 Examples:
   fatpath keys new
@@ -29,7 +29,7 @@ pub enum Command {
     New(KeyArguments),
     /// Print the public half of the key
     Show(KeyArguments),
-    /// Trust a key: of a host to send to, or of a caller who may send here
+    /// Trust a key: of a host to connect to, or of a caller who may connect to this host
     Trust(TrustArguments),
     /// List the keys that are trusted
     List(ListArguments),
@@ -37,7 +37,7 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct KeyArguments {
-    /// File of the key [default: key, where the others are]
+    /// File of the key [default: key in ~/.config/fatpath, for root in /etc/fatpath]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Print JSON
@@ -47,13 +47,13 @@ pub struct KeyArguments {
 
 #[derive(Args)]
 pub struct TrustArguments {
-    /// What the key is for
+    /// Whose key it is
     whose: Whose,
-    /// As `fatpath keys show` prints it at the other end
+    /// The key, as `fatpath keys show` prints it at the other end
     key: String,
-    /// Of a host the name in fatpath://HOST:PORT/; of a caller any word, for the log
+    /// Name of the host, as commands are given it, or any name of the caller, for the log
     name: String,
-    /// File of trusted keys [default: known_hosts or authorized_keys, where the key is]
+    /// File of trusted keys [default: known_hosts or authorized_keys, in the directory of the default key]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
     /// Print JSON
@@ -63,7 +63,7 @@ pub struct TrustArguments {
 
 #[derive(Args)]
 pub struct ListArguments {
-    /// File of trusted keys, in the place of both
+    /// File of trusted keys, instead of known_hosts and authorized_keys
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
     /// Print JSON
@@ -73,9 +73,9 @@ pub struct ListArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Whose {
-    /// It is sent to
+    /// A host to which this one connects
     Host,
-    /// It sends
+    /// A host or user who connects to this one
     Caller,
 }
 
