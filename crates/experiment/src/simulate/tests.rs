@@ -85,6 +85,12 @@ fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
     assert_eq!(rude.rude.unwrap().rate, RudeRate::Share(917_066_666));
     assert_eq!(rude.law, Law::RENO);
     assert_eq!(of("rude").rude.unwrap().rate, RudeRate::Estimated);
+    let beside = mapped(
+        &load("rude/beside.toml"),
+        "20ms.rude-unlimited.queue=0.2bdp",
+    );
+    let unlimited = &beside.unwrap().spec.flows[0].tcp;
+    assert_eq!(unlimited.rude.unwrap().rate, RudeRate::Unlimited);
     let off = "rude = { rate = \"1mbit\", off = \"nicely\", at = \"3s\" }\n";
     let tcp = of_text("", &format!("{BULK}{off}")).spec.flows[0]
         .tcp
