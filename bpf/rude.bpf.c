@@ -4,10 +4,10 @@
  * (Weigle, Feng, "Enhancing TCP Performance for Dedicated Clusters and Grids").
  *
  * With cong_control the kernel lowers no window by itself; what it sends again, and
- * when, stays its own (SACK, RACK). The window is the peer's, the pacing bounds the rate,
- * and the fair window F is tracked too (cc/rude.h). At every ACK the flow's permission to be
- * rude is checked again; a flow without it gets the law of its fair window, and, in
- * rude_release(), that window.
+ * when, stays its own (SACK, RACK). The window is the peer's, the pacing bounds the rate
+ * unless the rule has "unlimited", and the fair window F is tracked too (cc/rude.h). At
+ * every ACK the flow's permission to be rude is checked again; a flow without it gets the
+ * law of its fair window, and, in rude_release(), that window.
  *
  * It refuses a flow that did not ask (TCP_RUDE, or its rule): one that merely selects
  * this law by TCP_CONGESTION gets the fair law. Start at rude_cong_control().
@@ -78,16 +78,35 @@ static __always_inline u64 part_of_total(const struct fp_rule *rule, u32 rule_id
 	return total ? not_zero(total / flows) : 0;
 }
 
-static __always_inline u64 pacing_rate(struct tcp_sock *tp, const struct rude_state *s,
-				       const struct cc_rude_now *now, const struct fp_rule *rule,
-				       u32 rule_id)
+/*
+ * Twice what the window needs, as the kernel gives a flow in slow start (tcp_update_pacing_rate()). Without any
+ * rate a flow under sch_fq would put its whole window into the host's own queue (tcp_small_queue_check()).
+ */
+static __always_inline u64 unlimited_rate(const struct cc_rude_now *now)
 {
-	u64 most = part_of_total(rule, rule_id);
-	u64 share = without_headers(tp, rule->value[FP_RUDE_RATE] / 8);
-	u64 rate = cc_rude_pacing_bytes_per_s(&s->rude, now, share);
+	u64 window_bytes = (u64)cc_rude_cwnd_pkts(now) * now->mss_bytes;
 
-	most = without_headers(tp, most);
-	return most && most < rate ? most : rate;
+	return not_zero(cc_scaled(2 * window_bytes, 1000000, cc_rude_srtt_us(now)));
+}
+
+/* Of an unlimited flow the kernel's own pacing ends, unless its rule bounds the total. */
+static __always_inline void set_pace(struct sock *sk, const struct rude_state *s,
+				     const struct cc_rude_now *now, const struct fp_rule *rule,
+				     u32 rule_id)
+{
+	u64 most = without_headers(tcp(sk), part_of_total(rule, rule_id));
+	int is_unlimited = rule->value[FP_RUDE_RATE] == FP_RUDE_UNLIMITED;
+	u64 share, rate;
+
+	if (is_unlimited) {
+		rate = unlimited_rate(now);
+	} else {
+		share = without_headers(tcp(sk), rule->value[FP_RUDE_RATE] / 8);
+		rate = cc_rude_pacing_bytes_per_s(&s->rude, now, share);
+	}
+	pace(sk, most && most < rate ? most : rate);
+	if (is_unlimited && !most)
+		unpace(sk);
 }
 
 /* What leaves next, and how fast. */
@@ -98,7 +117,7 @@ static __always_inline void send_on(struct sock *sk, struct rude_state *s,
 	struct tcp_sock *tp = tcp(sk);
 
 	tp->snd_cwnd = cc_rude_cwnd_pkts(now);
-	pace(sk, pacing_rate(tp, s, now, rule, flow->counted_rule));
+	set_pace(sk, s, now, rule, flow->counted_rule);
 	flow->fair_cwnd_pkts = s->rude.fair.cwnd_pkts;
 }
 

@@ -345,6 +345,37 @@ fn rude_flows_share_the_rules_total_rate() {
     one.end();
 }
 
+/// The window is 2.5 times what the path holds, and its queue has room for it.
+#[test]
+fn an_unlimited_flow_fills_its_window_where_an_estimated_one_yields_to_the_queue() {
+    let Some(_alone) = alone() else { return };
+    let estimated = "rude = 'allowed'\ncwnd_clamp = 1000";
+    let path = Path::new("rfree", estimated);
+    path.open_gate();
+    let transfer = Transfer::start(path.lab.connection(7022));
+    assert_eq!(set(&transfer.socket, ON), 0);
+    let acked_bytes = |flow: &Value| flow["bytes_acked"].as_u64();
+    until("the estimate to be settled", || {
+        (acked_bytes(&path.flow(&transfer.socket))? > 10_000_000).then_some(())
+    });
+    until("5 MB more", || {
+        let flow = path.flow(&transfer.socket);
+        assert!(in_flight_pkts(&flow)? < 800, "{flow}");
+        (acked_bytes(&flow)? > 15_000_000).then_some(())
+    });
+    path.apply(&format!("{estimated}\nrude_rate = 'unlimited'"));
+    until("the window to be filled", || {
+        let flow = path.flow(&transfer.socket);
+        assert!(fair_pkts(&flow).is_some(), "{flow}");
+        (in_flight_pkts(&flow)? >= 950).then_some(())
+    });
+    path.apply(estimated);
+    until("the queue to drain", || {
+        (in_flight_pkts(&path.flow(&transfer.socket))? < 800).then_some(())
+    });
+    transfer.end();
+}
+
 /// A filter in front of fatpath's: seven of eight packets leave by it. `tc` takes cBPF as numbers: load
 /// SKF_AD_RANDOM, and where one of its lowest three bits is set TC_ACT_OK, else TC_ACT_UNSPEC.
 const SHADOW: &str = "4,32 0 0 4294963256,69 0 1 7,6 0 0 0,6 0 0 4294967295";

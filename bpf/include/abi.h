@@ -66,6 +66,9 @@ enum fp_rude {
 	FP_RUDE_ALWAYS,	 /* whatever its program says */
 };
 
+/* fp_rule.value[FP_RUDE_RATE]: neither paced at a rate of the rule's nor at an estimate. */
+#define FP_RUDE_UNLIMITED 0x7fffffffffffffffull
+
 /* What one rule gives a flow. */
 struct fp_rule {
 	__u64 value[FP_RULE_VALUES];  /* by enum fp_setting, in the unit of its row; 0: not given */

@@ -106,8 +106,8 @@
 	  "\"never\", \"allowed\" or \"always\"",                                                  \
 	  "whether a flow may go on without congestion control, once `fatpath rude on` opened the gate") \
 	X(RUDE_RATE, rude_rate, bps, 8000, 1000000000000, LIVE, RUDE,                              \
-	  "\"500mbit\"",                                                                           \
-	  "the rate at which a rude flow is paced; left out, the rate is estimated")               \
+	  "\"500mbit\", or \"unlimited\"",                                                         \
+	  "the rate at which a rude flow is paced; left out, the rate is estimated; unlimited, the flow's window alone bounds it") \
 	X(RUDE_TOTAL_RATE, rude_total_rate, bps, 8000, 1000000000000, LIVE, RUDE,                  \
 	  "\"500mbit\"",                                                                           \
 	  "the total rate of the rule's rude flows: each of n is paced at 1/n of it, at most")     \

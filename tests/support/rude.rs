@@ -87,13 +87,14 @@ impl Path {
 
     pub fn over(name: &str, link: &str, settings: &str) -> Path {
         let lab = Lab::up(name, link);
-        let policy = format!(
-            "[host.sysctl]\n'net.core.wmem_max' = 'auto'\n'net.core.rmem_max' = 'auto'\n\
-             [[rule]]\nname = 'path'\ndestination = ['10.77.0.0/16', 'fd77::/16']\n\
-             send_buffer = '4MB'\nreceive_buffer = '4MB'\n{settings}\n"
-        );
-        let daemon = Lent::with(&policy);
+        let daemon = Lent::with(&policy(settings));
         Path { daemon, lab }
+    }
+
+    /// Gives the rule other settings.
+    pub fn apply(&self, settings: &str) {
+        let output = self.daemon.apply(&policy(settings));
+        assert!(output.status.success(), "{output:?}");
     }
 
     pub fn open_gate(&self) {
@@ -121,6 +122,14 @@ impl Path {
     pub fn flow(&self, socket: &TcpStream) -> Value {
         self.daemon.flow(socket.local_addr().unwrap())
     }
+}
+
+fn policy(settings: &str) -> String {
+    format!(
+        "[host.sysctl]\n'net.core.wmem_max' = 'auto'\n'net.core.rmem_max' = 'auto'\n\
+         [[rule]]\nname = 'path'\ndestination = ['10.77.0.0/16', 'fd77::/16']\n\
+         send_buffer = '4MB'\nreceive_buffer = '4MB'\n{settings}\n"
+    )
 }
 
 /// A thread of its own with another user's rights.

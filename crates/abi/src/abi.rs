@@ -17,6 +17,7 @@ pub const FP_LAW_LEN: u32 = 16;
 pub const FP_MAX_CGROUP_DEPTH: u32 = 32;
 pub const FP_LAW_PARAMS: u32 = 6;
 pub const FP_NO_RULE: u32 = 4294967295;
+pub const FP_RUDE_UNLIMITED: u64 = 9223372036854775807;
 pub const FP_NO_PORT: u32 = 65536;
 pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;

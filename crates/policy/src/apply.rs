@@ -168,6 +168,11 @@ impl Applied {
         self.value(setting).and_then(SettingValue::as_truth) == Some(true)
     }
 
+    /// Whether the rule lifts the bound that the setting is.
+    pub fn is_unlimited(&self, setting: Setting) -> bool {
+        self.value(setting) == Some(&SettingValue::Unlimited)
+    }
+
     /// The law of congestion control.
     pub fn law(&self) -> Option<&Law> {
         self.value(Setting::CongestionControl)?.as_law()

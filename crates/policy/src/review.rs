@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a policy says that it cannot mean or should not: rules that no flow reaches, buffers that the host cuts,
-//! laws that harm others or are held back, timers that fire too early.
+//! laws that harm others or are held back, rude flows without a rate, timers that fire too early.
 //!
 //! Only warns. Start at [`warnings`].
 
@@ -30,6 +30,7 @@ pub(crate) fn warnings(policy: &Policy, classifier: &Classifier) -> Vec<Problem>
         warnings.extend(cut_buffers(policy, rule));
         warnings.extend(too_strong(rule));
         warnings.extend(inconsistent_scalable(rule));
+        warnings.extend(unlimited_rudeness(rule));
         warnings.extend(early_retransmission(policy, rule));
         let held_back = held_back(rule).into_iter();
         warnings.extend(held_back.map(|held| warning(rule, held.message, held.remedy)));
@@ -126,6 +127,20 @@ fn inconsistent_scalable(rule: &Rule) -> Option<Problem> {
         );
         let remedy = "give only one of a and b: the other follows from the legacy window";
         warning(rule, message, remedy.to_owned())
+    })
+}
+
+/// Rude flows that neither a rate nor an estimate of the path holds back.
+fn unlimited_rudeness(rule: &Rule) -> Option<Problem> {
+    let settings = &rule.settings;
+    let is_bounded = settings.gives(Setting::RudeTotalRate);
+    (settings.is_unlimited(Setting::RudeRate) && !is_bounded).then(|| {
+        let message = "only its window bounds a rude flow with rude_rate = \"unlimited\": what the path does not hold fills \
+                       the bottleneck's queue, then overflows it and is sent again each round trip, to the harm of \
+                       everybody else's flows there";
+        let remedy = "keep it to paths that nobody else uses, with buffers or a cwnd_clamp of about what the path holds, \
+                      or give rude_rate or rude_total_rate a rate";
+        warning(rule, message.to_owned(), remedy.to_owned())
     })
 }
 

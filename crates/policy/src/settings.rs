@@ -28,6 +28,9 @@ pub enum SettingValue {
     Law(Law),
     /// Users.
     Users(Vec<User>),
+    /// No bound, where a number would be one.
+    #[serde(serialize_with = "serialize_unlimited")]
+    Unlimited,
 }
 
 /// A value together with why it is what it is, for people.
@@ -122,6 +125,11 @@ impl Settings {
         }
     }
 
+    /// Whether the rule lifts the bound that the setting is.
+    pub fn is_unlimited(&self, setting: Setting) -> bool {
+        self.value(setting) == Some(&SettingValue::Unlimited)
+    }
+
     /// Whether a flow may go on without congestion control; `None`: never.
     pub fn rude(&self) -> Option<Rude> {
         self.value(Setting::Rude)?.as_rude()
@@ -164,6 +172,9 @@ impl Settings {
 }
 
 impl SettingValue {
+    /// [`SettingValue::Unlimited`] as it stands in the policy file.
+    pub(crate) const UNLIMITED: &str = "unlimited";
+
     pub(crate) fn as_number(&self) -> Option<u64> {
         match self {
             SettingValue::Number(number) => Some(*number),
@@ -198,6 +209,10 @@ impl SettingValue {
             _ => None,
         }
     }
+}
+
+fn serialize_unlimited<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(SettingValue::UNLIMITED)
 }
 
 impl FromIterator<(Setting, Chosen<SettingValue>)> for Settings {

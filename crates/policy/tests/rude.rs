@@ -42,6 +42,31 @@ fn an_explanation_names_them() {
 }
 
 #[test]
+fn a_rate_may_be_unlimited_and_is_warned_of() {
+    let unlimited = "rude = 'allowed'\nrude_rate = 'unlimited'";
+    let read = policy(unlimited).unwrap();
+    let settings = &read.rules[0].settings;
+    assert!(settings.is_unlimited(Setting::RudeRate));
+    assert_eq!(settings.number(Setting::RudeRate), None);
+    let explanation = explain(&read, &Flow::parse("192.0.2.1").unwrap());
+    let rate = explanation
+        .settings
+        .iter()
+        .find(|line| line.setting == "rude_rate");
+    assert_eq!(rate.unwrap().value_text(), "unlimited");
+    let json = serde_json::to_value(settings).unwrap();
+    assert_eq!(json["rude_rate_bps"]["value"], "unlimited");
+    let warning = read.warnings[0].to_string();
+    assert!(warning.contains("only its window bounds"), "{warning}");
+    for bounded in [
+        "rude = 'allowed'\nrude_rate = '1gbit'".to_owned(),
+        format!("{unlimited}\nrude_total_rate = '1gbit'"),
+    ] {
+        assert_eq!(policy(&bounded).unwrap().warnings, [], "{bounded}");
+    }
+}
+
+#[test]
 fn nobody_may_be_rude_by_default() {
     assert!(!policy("").unwrap().rules[0].settings.may_be_rude());
     assert!(
@@ -62,6 +87,15 @@ fn bad_values_are_told() {
             "no flow of the rule may be rude",
         ),
         ("rude = 'always'\nrude_rate = 5", "8kbit to 1tbit"),
+        (
+            "rude = 'always'\nrude_rate = 'unlimitd'",
+            "or \"unlimited\"",
+        ),
+        (
+            "rude = 'always'\nrude_total_rate = 'unlimited'",
+            "8kbit to 1tbit",
+        ),
+        ("rude_rate = 'unlimited'", "no flow of the rule may be rude"),
         ("rude = 'always'\nrude_users = []", "at least one entry"),
         ("rude = 'always'\nrude_users = [-1]", "a user's name"),
         (

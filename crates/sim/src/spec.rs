@@ -4,7 +4,7 @@
 use fatpath_link::ChainSpec;
 
 pub use fatpath_tcp::{
-    Buffer, DelayedAcks, Detection, Growth, RudeOff, RudeSpec, TcpSpec, WindowReduction,
+    Buffer, DelayedAcks, Detection, Growth, RudeOff, RudeRate, RudeSpec, TcpSpec, WindowReduction,
 };
 
 /// A whole simulation. Hosts are numbers from 0; all of them forward.

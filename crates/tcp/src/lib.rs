@@ -52,7 +52,8 @@ pub use receiver::Receiver;
 pub use segment::{Ack, Block, MAX_BLOCKS, Segment, TIMESTAMPED_BLOCKS};
 pub use sender::Sender;
 pub use spec::{
-    Buffer, DelayedAcks, Detection, Growth, OutOfRange, RudeOff, RudeSpec, TcpSpec, WindowReduction,
+    Buffer, DelayedAcks, Detection, Growth, OutOfRange, RudeOff, RudeRate, RudeSpec, TcpSpec,
+    WindowReduction,
 };
 
 #[cfg(test)]

@@ -76,12 +76,23 @@ pub struct TcpSpec {
 /// A flow without congestion control ("Rude TCP").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RudeSpec {
-    /// What it may send, bits of data a second; `None`: it finds out what the path carries.
-    pub share_bps: Option<u64>,
+    /// What bounds it beside its window.
+    pub rate: RudeRate,
     /// When it gets congestion control again; `None`: never.
     pub off: Option<RudeOff>,
     /// Its artificial window is within so many thousandths of the fair one: it is polite.
     pub converged_milli: u32,
+}
+
+/// What bounds a rude flow beside its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RudeRate {
+    /// It is paced at what the path is found to carry, and slower as soon as a queue builds.
+    Estimated,
+    /// It is paced at its share of the path, bits of data a second.
+    Share(u64),
+    /// Nothing: it is not paced.
+    Unlimited,
 }
 
 /// The end of being rude.
@@ -249,7 +260,9 @@ impl TcpSpec {
             self.rude.is_none() || has_window,
             "law: the fair window of a rude flow needs a law of windows, not one that samples delivery rates",
         )?;
-        let is_still = self.rude.is_some_and(|rude| rude.share_bps == Some(0));
+        let is_still = self
+            .rude
+            .is_some_and(|rude| rude.rate == RudeRate::Share(0));
         unless(!is_still, "share: give more than 0 bit/s")?;
         unless(self.rto_min_ns > 0, "least RTO: give more than 0")
     }

@@ -13,7 +13,7 @@ use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
 use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
 use fatpath_scenario::law::of_request;
 use fatpath_scenario::{Flow, Requests};
-use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeSpec, TcpSpec, WindowReduction};
+use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeRate, RudeSpec, TcpSpec, WindowReduction};
 
 use super::host::{Ecn, HostTcp};
 use super::{law, source};
@@ -173,14 +173,21 @@ impl Ends<'_> {
         };
         let of_request = request.and_then(|request| request.share_bps);
         is_rude.then(|| RudeSpec {
-            share_bps: rule
-                .number(Setting::RudeRate)
-                .or(of_request.map(|bits| self.segment().without_headers(bits))),
+            rate: self.rude_rate(rule, of_request),
             off: request
                 .and_then(|request| request.off)
                 .map(source::rude_off),
             converged_milli: rule.rude_converged_milli(),
         })
+    }
+
+    fn rude_rate(&self, rule: &Applied, of_request: Option<u64>) -> RudeRate {
+        if rule.is_unlimited(Setting::RudeRate) {
+            return RudeRate::Unlimited;
+        }
+        let of_request = of_request.map(|bits| self.segment().without_headers(bits));
+        let share_bps = rule.number(Setting::RudeRate).or(of_request);
+        share_bps.map_or(RudeRate::Estimated, RudeRate::Share)
     }
 
     fn start(&self, rule: &Applied, law: Law) -> Start {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use fatpath_cc::{Idle, Law};
 use fatpath_scenario::Scenario;
-use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeOff, RudeSpec, Source};
+use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeOff, RudeRate, RudeSpec, Source};
 
 use super::*;
 
@@ -82,16 +82,22 @@ fn a_flow_is_rude_by_its_rule_or_without_a_policy_by_its_key() {
     };
     assert_eq!(of("reno").rude, None);
     let rude = of("rude-share");
-    assert_eq!(rude.rude.unwrap().share_bps, Some(917_066_666));
+    assert_eq!(rude.rude.unwrap().rate, RudeRate::Share(917_066_666));
     assert_eq!(rude.law, Law::RENO);
-    assert_eq!(of("rude").rude.unwrap().share_bps, None);
+    assert_eq!(of("rude").rude.unwrap().rate, RudeRate::Estimated);
+    let beside = mapped(
+        &load("rude/beside.toml"),
+        "20ms.rude-unlimited.queue=0.2bdp",
+    );
+    let unlimited = &beside.unwrap().spec.flows[0].tcp;
+    assert_eq!(unlimited.rude.unwrap().rate, RudeRate::Unlimited);
     let off = "rude = { rate = \"1mbit\", off = \"nicely\", at = \"3s\" }\n";
     let tcp = of_text("", &format!("{BULK}{off}")).spec.flows[0]
         .tcp
         .clone();
     let (at_ns, nicely) = (3_000_000_000, true);
     let expected = RudeSpec {
-        share_bps: Some(965_333), // 1448 of 1500 bytes are data
+        rate: RudeRate::Share(965_333), // 1448 of 1500 bytes are data
         off: Some(RudeOff { at_ns, nicely }),
         converged_milli: 10,
     };

@@ -54,6 +54,7 @@ fn number_of(value: &SettingValue) -> u64 {
         SettingValue::Ssthresh(Ssthresh::Segments(pkts)) => u64::from(*pkts),
         SettingValue::AfterIdle(after_idle) => u64::from(number_of_idle(*after_idle)),
         SettingValue::Rude(rude) => u64::from(number_of_rude(*rude)),
+        SettingValue::Unlimited => abi::FP_RUDE_UNLIMITED, // only rude_rate has it
         SettingValue::Ssthresh(Ssthresh::Bytes(_)) => 0,
         SettingValue::Law(_) | SettingValue::Users(_) => 0,
     }
@@ -118,5 +119,13 @@ mod tests {
         assert_eq!(value(abi::FP_RUDENESS), u64::from(abi::FP_RUDE_ALWAYS));
         assert_ne!(rule.given & 1 << abi::FP_DIVIDE, 0);
         assert_eq!(rule.given & 1 << abi::FP_OVERRIDE_APPLICATION, 0);
+        assert_eq!(value(abi::FP_RUDE_RATE), 1_000_000);
+        let unlimited = text.replace("'1mbit'", "'unlimited'");
+        let policy = fatpath_policy::parse(&unlimited, None).expect("the policy is good");
+        let rule = rule_of(&policy.rules[0].settings);
+        assert_eq!(
+            rule.value[abi::FP_RUDE_RATE as usize],
+            abi::FP_RUDE_UNLIMITED
+        );
     }
 }

@@ -27,6 +27,15 @@ pub(super) fn rude(value: &Value) -> Result<Chosen<SettingValue>, Refusal> {
         .ok_or_else(|| value.found(&Setting::Rude.allowed()))
 }
 
+/// A rate, or none that bounds the flow.
+pub(super) fn rude_rate(value: &Value) -> Result<Chosen<SettingValue>, Refusal> {
+    if value.as_str().map(str::trim) != Some(SettingValue::UNLIMITED) {
+        return values::plain(value, Setting::RudeRate);
+    }
+    let reason = "given as unlimited: no estimate of the path paces it, its window bounds it";
+    Ok(Chosen::new(SettingValue::Unlimited, reason))
+}
+
 pub(super) fn read_users(section: &mut Section) -> Option<Chosen<SettingValue>> {
     let key = Setting::RudeUsers.key();
     let is_given = section.has(key);

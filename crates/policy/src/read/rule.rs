@@ -4,7 +4,7 @@
 use super::law::read_law;
 use super::path;
 use super::phases::read_collective;
-use super::rude::{read_users, refuse_rude_terms, rude};
+use super::rude::{read_users, refuse_rude_terms, rude, rude_rate};
 use super::start::{after_idle, initial_ssthresh, refuse_start_without_our_law};
 use super::values;
 use crate::MeasuredPaths;
@@ -104,6 +104,7 @@ fn read_setting(
             .flatten(),
         Setting::AfterIdle => section.read(key, after_idle),
         Setting::Rude => section.read(key, rude),
+        Setting::RudeRate => section.read(key, rude_rate),
         Setting::RudeUsers => read_users(section),
         Setting::Pacing | Setting::OverrideApplication | Setting::Divide => section
             .read(key, values::truth)

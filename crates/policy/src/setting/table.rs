@@ -268,8 +268,8 @@ pub(crate) const SPECS: [Spec; 25] = [
         most: 1000000000000,
         stage: Stage::Live,
         way: Way::Rude,
-        forms: "\"500mbit\"",
-        becomes: "the rate at which a rude flow is paced; left out, the rate is estimated",
+        forms: "\"500mbit\", or \"unlimited\"",
+        becomes: "the rate at which a rude flow is paced; left out, the rate is estimated; unlimited, the flow's window alone bounds it",
     },
     Spec {
         key: "rude_total_rate",

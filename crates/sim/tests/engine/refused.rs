@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use fatpath_cc::Law;
 use fatpath_link::CellSpec;
-use fatpath_sim::{ChangeSpec, RudeSpec, Source, Spec, run};
+use fatpath_sim::{ChangeSpec, RudeRate, RudeSpec, Source, Spec, run};
 
 use crate::support::*;
 
@@ -97,7 +97,7 @@ fn a_rude_flow_whose_fair_window_no_law_could_keep() {
     let rude = |spec: &mut Spec| {
         spec.flows[0].tcp.law = Law::named("bbr").unwrap();
         spec.flows[0].tcp.rude = Some(RudeSpec {
-            share_bps: None,
+            rate: RudeRate::Estimated,
             off: None,
             converged_milli: 10,
         });

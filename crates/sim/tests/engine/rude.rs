@@ -3,7 +3,9 @@
 //! they become polite.
 
 use fatpath_link::CellSpec;
-use fatpath_sim::{Buffer, ChangeSpec, FlowSpec, Outcome, RudeOff, RudeSpec, Sample, Spec};
+use fatpath_sim::{
+    Buffer, ChangeSpec, FlowSpec, Outcome, RudeOff, RudeRate, RudeSpec, Sample, Spec,
+};
 
 use crate::support::*;
 
@@ -15,10 +17,10 @@ fn rate(rate_bps: u64, queue_pkts: u64) -> CellSpec {
     CellSpec::rate(rate_bps, Some(1500 * queue_pkts))
 }
 
-fn rude(share_bps: Option<u64>, off: Option<RudeOff>) -> FlowSpec {
+fn rude(rate: RudeRate, off: Option<RudeOff>) -> FlowSpec {
     let mut flow = bulk(None);
     flow.tcp.rude = Some(RudeSpec {
-        share_bps,
+        rate,
         off,
         converged_milli: 10,
     });
@@ -43,7 +45,7 @@ fn goodput_mbps(outcome: &Outcome) -> f64 {
 #[test]
 fn a_share_is_reached_whatever_the_loss() {
     for p in [0.0, 0.001, 0.01, 0.05] {
-        let outcome = alone(rude(Some(90_000_000), None), 100, p, 5 * S_NS);
+        let outcome = alone(rude(RudeRate::Share(90_000_000), None), 100, p, 5 * S_NS);
         let share = goodput_mbps(&outcome) / (90.0 * (1.0 - p));
         assert!((0.93..1.01).contains(&share), "{p}: {share}");
         assert_eq!(outcome.flows[0].congestion_events, 0);
@@ -56,7 +58,7 @@ fn a_share_is_reached_whatever_the_loss() {
 #[test]
 fn without_a_share_what_the_path_carries_is_found() {
     for (queue_pkts, p) in [(333, 0.0), (333, 0.01), (333, 0.05), (33, 0.0), (33, 0.01)] {
-        let outcome = alone(rude(None, None), queue_pkts, p, 5 * S_NS);
+        let outcome = alone(rude(RudeRate::Estimated, None), queue_pkts, p, 5 * S_NS);
         let share = goodput_mbps(&outcome) / (100.0 * DATA_OF_RATE * (1.0 - p));
         assert!((0.85..1.01).contains(&share), "{queue_pkts}, {p}: {share}");
         let lost = outcome.flows[0].retransmits as f64;
@@ -64,6 +66,22 @@ fn without_a_share_what_the_path_carries_is_found() {
         let own = (lost - sent * p) / sent;
         assert!(own < 0.05, "{queue_pkts}, {p}: {own} lost by itself");
     }
+}
+
+/// The window, 2.5 times what the path holds, stands in the queue; one that is estimated keeps its queue short.
+#[test]
+fn an_unlimited_flow_fills_its_window_and_the_queue() {
+    let most_in_flight_pkts = |rate| {
+        let mut flow = rude(rate, None);
+        flow.tcp.cwnd_clamp_pkts = 833;
+        let outcome = alone(flow, 1000, 0.0, 5 * S_NS);
+        assert_eq!(outcome.flows[0].retransmits, 0, "{rate:?}");
+        let settled = outcome.flows[0].samples.iter().skip(200);
+        settled.map(|sample| sample.in_flight_pkts).max().unwrap()
+    };
+    assert_eq!(most_in_flight_pkts(RudeRate::Unlimited), 833);
+    let estimated_pkts = most_in_flight_pkts(RudeRate::Estimated);
+    assert!(estimated_pkts < 600, "{estimated_pkts}");
 }
 
 #[test]
@@ -76,7 +94,7 @@ fn an_estimate_follows_the_path() {
         directions: link([0, 1], RTT_NS, [cell]).directions,
     };
     spec.changes = vec![becomes(5 * S_NS, slow), becomes(10 * S_NS, fast)];
-    spec.flows = vec![rude(None, None)];
+    spec.flows = vec![rude(RudeRate::Estimated, None)];
     spec.sample_every_ns = Some(100 * MS_NS);
     let outcome = outcome(&spec);
     let samples = &outcome.flows[0].samples;
@@ -100,15 +118,15 @@ fn mean_fair_pkts<'s>(samples: impl Iterator<Item = &'s Sample>) -> f64 {
 /// sqrt(3/2 / p), as if Reno were alone on the path.
 #[test]
 fn the_fair_window_is_what_reno_would_have() {
-    for (p, share_bps) in [
-        (0.01, Some(90_000_000)),
-        (0.001, Some(90_000_000)),
-        (0.001, None),
+    for (p, rate) in [
+        (0.01, RudeRate::Share(90_000_000)),
+        (0.001, RudeRate::Share(90_000_000)),
+        (0.001, RudeRate::Estimated),
     ] {
-        let outcome = alone(rude(share_bps, None), 333, p, 60 * S_NS);
+        let outcome = alone(rude(rate, None), 333, p, 60 * S_NS);
         let settled = outcome.flows[0].samples.iter().skip(1_000);
         let ratio = mean_fair_pkts(settled) / (1.5f64 / p).sqrt();
-        assert!((0.8..1.2).contains(&ratio), "{p}, {share_bps:?}: {ratio}");
+        assert!((0.8..1.2).contains(&ratio), "{p}, {rate:?}: {ratio}");
     }
 }
 
@@ -119,7 +137,12 @@ fn now_leaves_no_more_in_flight_than_is_fair() {
         at_ns: 3 * S_NS,
         nicely: false,
     };
-    let outcome = alone(rude(Some(90_000_000), Some(off)), 333, 0.01, 6 * S_NS);
+    let outcome = alone(
+        rude(RudeRate::Share(90_000_000), Some(off)),
+        333,
+        0.01,
+        6 * S_NS,
+    );
     let samples = &outcome.flows[0].samples;
     let before = samples.iter().rfind(|sample| sample.fair_pkts.is_some());
     let before = before.unwrap();
@@ -148,7 +171,11 @@ fn beside_two() -> Spec {
         nicely: true,
     };
     let polite = bulk(None);
-    spec.flows = vec![rude(Some(35_000_000), Some(off)), polite.clone(), polite];
+    spec.flows = vec![
+        rude(RudeRate::Share(35_000_000), Some(off)),
+        polite.clone(),
+        polite,
+    ];
     spec.sample_every_ns = Some(50 * MS_NS);
     spec
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sender without congestion control (`fp_rude`), and how it goes back to it: its window is what the
-//! peer's holds, nothing reduces it, and all that leaves is paced. Its fair window is kept by
+//! peer's holds, nothing reduces it, and all that leaves is paced unless it is unlimited. Its fair window is kept by
 //! bpf/cc/rude.h, as in the kernel.
 
 use fatpath_cc::{RttSample, Rude, RudeNow, Window};
 
 use super::Sender;
 use crate::arrivals::Arrivals;
-use crate::{RudeSpec, TcpSpec};
+use crate::{RudeRate, RudeSpec, TcpSpec};
 
 /// A flow that is rude, or going polite.
 #[derive(Debug)]
@@ -34,6 +34,16 @@ impl Rudeness {
     /// Segments of the fair window.
     pub(super) fn fair_pkts(&self) -> u32 {
         self.rude.fair().cwnd_pkts
+    }
+
+    /// Bytes a second; `None`: it is not paced.
+    fn pace(&self, now: &RudeNow) -> Option<u64> {
+        let share = match self.spec.rate {
+            RudeRate::Estimated => None,
+            RudeRate::Share(bits) => Some((bits / 8).max(1)),
+            RudeRate::Unlimited => return None,
+        };
+        Some(self.rude.pacing_bytes_per_s(now, share))
     }
 
     /// R, of which so much is in use, and F are close enough.
@@ -96,11 +106,9 @@ impl Sender {
     pub(super) fn open_rude_window(&mut self, now_ns: u64) {
         let now = self.rude_now(now_ns);
         if let Some(flow) = &self.rudeness {
-            let share = flow.spec.share_bps.map(|bits| (bits / 8).max(1));
             self.window.cwnd_pkts = Rude::cwnd_pkts(&now);
             self.window.ssthresh_pkts = Window::NO_SSTHRESH;
-            let pace = flow.rude.pacing_bytes_per_s(&now, share);
-            self.pacer.set_rate(Some(pace));
+            self.pacer.set_rate(flow.pace(&now));
         }
     }
 

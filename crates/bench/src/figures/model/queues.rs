@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use fatpath_cc::Law;
 use fatpath_link::CellSpec;
 use fatpath_model::{Model, Path, Quantity, buffers, slow_start};
-use fatpath_sim::{Buffer, FlowSpec, RudeSpec, Spec};
+use fatpath_sim::{Buffer, FlowSpec, RudeRate, RudeSpec, Spec};
 
 const PACKET_BYTES: f64 = 1_500.0;
 
@@ -197,7 +197,7 @@ fn rude(bottleneck: &Bottleneck, window_bdp: f64) -> FlowSpec {
     let mut flow = simulated::flow(Law::RENO, window_bytes);
     flow.tcp.send_buffer = Buffer::Fixed(window_bytes);
     flow.tcp.rude = Some(RudeSpec {
-        share_bps: Some((0.9 * bottleneck.rate_bps) as u64),
+        rate: RudeRate::Share((0.9 * bottleneck.rate_bps) as u64),
         off: None,
         converged_milli: 10,
     });
