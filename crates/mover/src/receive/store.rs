@@ -136,11 +136,11 @@ impl Store {
     /// A file without all its attributes is stored, and that is told.
     fn attribute(&self, part: &Part) {
         let (which, wanted) = &part.spec.attributes;
-        if which.is_any() {
-            for why in attributes::apply(&part.spec.file, *which, wanted) {
-                let path = part.spec.path.clone();
-                self.say(Finished::Lacks(Problem { path, why }));
-            }
+        if which.is_any()
+            && let Err(why) = attributes::apply(&part.spec.file, *which, wanted)
+        {
+            let path = part.spec.path.clone();
+            self.say(Finished::Lacks(Problem { path, why }));
         }
     }
 
