@@ -209,8 +209,8 @@ impl Walk {
     fn file(&self, name: &[u8], metadata: &Metadata) -> Kind {
         let names = metadata.nlink();
         let linked = self.linked.as_ref().filter(|_| names > 1);
-        let inode = (metadata.dev(), metadata.ino());
-        match linked.and_then(|linked| linked.borrow_mut().name(inode, names, name)) {
+        let file = Identity::of(metadata);
+        match linked.and_then(|linked| linked.borrow_mut().name(file, names, name)) {
             Some(of) => Kind::HardLink { of },
             None => Kind::File {
                 size: metadata.size(),
