@@ -56,6 +56,7 @@ pub fn run(
     let most_open = open_files();
     report.note_way(session.way());
     let (control, end) = session.into_receiver()?;
+    let takes_holes = receives.sparse;
     let target = match Target::open(receives) {
         Ok(target) => target,
         Err(error) => {
@@ -68,6 +69,7 @@ pub fn run(
         control,
         end,
         target,
+        takes_holes,
         most_open,
         backlog: VecDeque::new(),
         named: HashMap::new(),
@@ -118,6 +120,7 @@ struct Receiving {
     control: Control,
     end: RecvEnd,
     target: Target,
+    takes_holes: bool,
     most_open: usize,
     /// Named, and not looked at.
     backlog: VecDeque<Entry>,
@@ -197,6 +200,10 @@ impl Receiving {
                 .iter()
                 .for_each(|problem| report.note_problem(problem)),
             Message::Holes(holes) => {
+                ensure!(
+                    self.takes_holes,
+                    "the other end tells of holes, which were not asked for"
+                );
                 for hole in holes {
                     let bytes = self.parts.hole(&hole);
                     self.there_bytes = self.there_bytes.saturating_add(bytes);
