@@ -63,6 +63,8 @@ pub enum Prepared {
     Part(Box<Part>, Vec<(u64, u64)>),
     /// Nothing until the file has arrived that it is another name of.
     Waits,
+    /// It has its name; this folder is to be synced.
+    Named(Arc<OwnedFd>),
 }
 
 impl Target {
@@ -119,27 +121,28 @@ impl Target {
         {
             named.add(&entry.path, entry.kind == Kind::Folder);
         }
-        if matches!(prepared, Prepared::Part(..) | Prepared::Waits) {
+        if !matches!(prepared, Prepared::Done(_)) {
             self.waiting.awaits(&entry.path);
         }
         prepared
     }
 
-    /// A part that was prepared is a file now, or is given up; gives what became of its other names.
-    pub fn ended(&mut self, path: &[u8], is_there: bool) -> Vec<(u32, Outcome)> {
+    /// What was prepared is a file now, or is given up; gives what becomes of its other names.
+    pub fn ended(&mut self, path: &[u8], is_there: bool) -> Vec<(u32, Prepared)> {
         let names = self.links.ended(path, is_there);
         let names = names.into_iter().map(|entry| {
-            let prepared = self.try_prepare(&entry);
+            let outcome = match self.try_prepare(&entry) {
+                Ok(named @ Prepared::Named(_)) => return (entry.object, named),
+                Ok(Prepared::Done(outcome)) => outcome,
+                Ok(_) => Outcome::Failed(NO_SUCH_FILE.to_owned()),
+                Err(why) => Outcome::Failed(why),
+            };
             self.arrived(&entry.path);
-            match prepared {
-                Ok(Prepared::Done(outcome)) => (entry.object, outcome),
-                Ok(_) => (entry.object, Outcome::Failed(NO_SUCH_FILE.to_owned())),
-                Err(why) => (entry.object, Outcome::Failed(why)),
-            }
+            (entry.object, Prepared::Done(outcome))
         });
-        let outcomes = names.collect();
+        let prepared = names.collect();
         self.arrived(path);
-        outcomes
+        prepared
     }
 
     fn arrived(&mut self, path: &[u8]) {
@@ -294,7 +297,7 @@ impl Target {
         &mut self,
         entry: &Entry,
         of: &[u8],
-        folder: &OwnedFd,
+        folder: &Arc<OwnedFd>,
         name: &[u8],
         there: Option<&Stat>,
     ) -> Result<Prepared, String> {
@@ -321,7 +324,7 @@ impl Target {
                     )
                 });
                 linked.map_err(|error| error.to_string())?;
-                Ok(Prepared::Done(Outcome::Stored))
+                Ok(Prepared::Named(folder.clone()))
             }
         }
     }
