@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use support::in_turn;
 use support::mover::*;
 
 /// A folder `top` to be sent, and one of that name in `to` that has more, beside others that were not sent.

@@ -97,22 +97,28 @@ impl Deleter<'_> {
 
     fn try_clean(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
         let (names, before) = (names(folder)?, fstat(folder)?);
-        let mut state = State::default();
         let is_candidate = |name: &Vec<u8>| {
             let whole = [path, b"/", name].concat();
             !self.named.has(&whole) && !self.is_kept(name, &whole)
         };
         let has_candidates = names.iter().any(is_candidate);
-        if has_candidates && !self.is_dry {
-            state.permit(folder, &before);
+        let may_change = has_candidates && !self.is_dry;
+        if may_change {
+            permit(folder, &before);
         }
-        let cleaned = match has_candidates && case::is_ignored(folder, &names, self.is_dry)? {
-            true => Err(io::Error::other(CASE)),
-            false => names
+        let is_ignored = has_candidates
+            .then(|| case::is_ignored(folder, &names, self.is_dry))
+            .transpose();
+        let cleaned = match is_ignored {
+            Ok(Some(true)) => Err(io::Error::other(CASE)),
+            Ok(_) => names
                 .iter()
-                .try_for_each(|name| self.clean_name(folder, &before, name, path, &mut state)),
+                .try_for_each(|name| self.clean_name(folder, &before, name, path)),
+            Err(error) => Err(error.into()),
         };
-        state.restore(folder, &before)?;
+        if may_change {
+            restore(folder, &before)?;
+        }
         cleaned
     }
 
@@ -127,14 +133,12 @@ impl Deleter<'_> {
         before: &Stat,
         name: &[u8],
         path: &[u8],
-        state: &mut State,
     ) -> io::Result<()> {
         let whole = [path, b"/", name].concat();
         let is_named = self.named.has(&whole);
         match self.look(folder, before, name, &whole, is_named)? {
             Some(is_folder) if !is_named => {
-                state.has_changed |=
-                    self.remove(folder, before, name, &whole, is_folder) && !self.is_dry;
+                self.remove(folder, before, name, &whole, is_folder);
             }
             Some(true) => match below(folder, name) {
                 Ok(inner) => self.clean(&inner, &whole),
@@ -214,17 +218,20 @@ impl Deleter<'_> {
             Errno::XDEV => io::Error::other("something is mounted there: it is left alone"),
             error => error.into(),
         })?;
-        let (before, mut state) = (fstat(&inner)?, State::default());
+        let before = fstat(&inner)?;
         if !self.is_dry {
-            state.permit(&inner, &before);
+            permit(&inner, &before);
         }
-        let is_empty = self.empty(&inner, above, whole);
-        if !self.is_dry && *is_empty.as_ref().unwrap_or(&false) {
-            unlinkat(folder, name, AtFlags::REMOVEDIR)?;
-        } else {
-            state.restore(&inner, &before)?;
+        let is_gone = match self.empty(&inner, above, whole) {
+            Ok(true) if !self.is_dry => unlinkat(folder, name, AtFlags::REMOVEDIR)
+                .map(|()| true)
+                .map_err(io::Error::from),
+            is_empty => is_empty,
+        };
+        if !self.is_dry && !matches!(is_gone, Ok(true)) {
+            restore(&inner, &before)?;
         }
-        is_empty
+        is_gone
     }
 
     /// Says whether nothing stays in it.
@@ -247,32 +254,26 @@ impl Deleter<'_> {
     }
 }
 
-/// What was changed of a folder, to delete in it.
-#[derive(Default)]
-struct State {
-    has_changed: bool,
-    is_permitted: bool,
+/// A folder that its owner made read-only, as one of `--preserve` may be, is writable while something in it is deleted.
+fn permit(folder: &OwnedFd, before: &Stat) {
+    let mode = before.st_mode | 0o700;
+    if mode != before.st_mode {
+        // Where that is refused, so is what is deleted, and that is told.
+        let _ = fchmod(folder, Mode::from_raw_mode(mode));
+    }
 }
 
-impl State {
-    /// A folder that its owner made read-only, as one of `--preserve` may be, is writable meanwhile.
-    fn permit(&mut self, folder: &OwnedFd, before: &Stat) {
-        let mode = before.st_mode | 0o700;
-        if mode != before.st_mode && !self.is_permitted {
-            // Refused, what is deleted is refused, too, and that is told.
-            self.is_permitted = fchmod(folder, Mode::from_raw_mode(mode)).is_ok();
-        }
+/// It gets the mode and times again that it had.
+fn restore(folder: &OwnedFd, before: &Stat) -> io::Result<()> {
+    let now = fstat(folder)?;
+    if now.st_mode != before.st_mode {
+        fchmod(folder, Mode::from_raw_mode(before.st_mode))?;
     }
-
-    fn restore(&self, folder: &OwnedFd, before: &Stat) -> io::Result<()> {
-        if self.is_permitted {
-            fchmod(folder, Mode::from_raw_mode(before.st_mode))?;
-        }
-        if self.has_changed {
-            futimens(folder, &times(before))?;
-        }
-        Ok(())
+    let modified = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec);
+    if modified(&now) != modified(before) {
+        futimens(folder, &times(before))?;
     }
+    Ok(())
 }
 
 fn below(folder: &OwnedFd, name: &[u8]) -> rustix::io::Result<OwnedFd> {
