@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use support::in_turn;
 use support::mover::*;
 
 /// A folder `top` to be sent, and one of that name in `to` that has more, beside others that were not sent.
@@ -128,6 +129,49 @@ fn what_was_not_sent_is_deleted_after_it_was_listed() {
     assert_eq!(deletions(&report), ["top/new"]);
     let report = done(mover(folders.folder.path(), &arguments));
     assert_eq!(deletions(&report), [""; 0]);
+}
+
+/// What is mounted in the folder is another one, on the same file system or not.
+#[test]
+fn what_is_mounted_there_stays() {
+    let Some(_turn) = in_turn() else { return };
+    let folders = Folders::new();
+    let outside = folders.folder.path().join("outside");
+    let mounted = Mounted::at(folders.to.join("top/deep"), &outside);
+    let sent = folders.send(&[]);
+    assert!(deletions(&sent).contains(&"top/gone"), "{sent}");
+    assert!(outside.join("file").exists());
+    drop(mounted);
+    let mounted = Mounted::at(folders.to.join("top/own"), &outside);
+    let arguments = [
+        "send",
+        "-r",
+        text(&folders.top),
+        &target(&folders.to),
+        "--delete",
+    ];
+    let output = mover(folders.folder.path(), &arguments).output().unwrap();
+    let why = report(&output)["failures"].to_string();
+    assert!(why.contains("top/own") && why.contains("mounted"), "{why}");
+    assert!(outside.join("file").exists());
+    drop(mounted);
+}
+
+/// A folder that is another one meanwhile.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn at(path: PathBuf, other: &Path) -> Mounted {
+        fs::create_dir_all(&path).unwrap();
+        run(&["mount", "--bind", text(other), text(&path)]);
+        Mounted(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run(&["umount", "--lazy", text(&self.0)]);
+    }
 }
 
 /// Where not all has arrived, what seems to be too much may be what is missing.

@@ -146,6 +146,7 @@ impl BothArguments {
             ignores_times: self.ignore_times,
             is_recursive: self.recursive,
             names,
+            sparse: self.sparse,
             attributes: self.attributes(),
             deletes: self.delete.then(|| self.left_out()),
         }

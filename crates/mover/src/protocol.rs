@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -205,6 +205,8 @@ pub struct Receives {
     pub is_recursive: bool,
     /// What the first names of paths may be; empty: anything.
     pub names: Vec<Vec<u8>>,
+    /// Holes of files are told of, and made.
+    pub sparse: bool,
     /// Extended attributes that are stored.
     pub attributes: Which,
     /// What is in folders that were sent, and was not sent, is deleted once all has arrived, but for what these leave out.

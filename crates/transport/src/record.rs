@@ -26,6 +26,9 @@ pub const MOST_RECORD_BYTES: usize = LENGTH_BYTES + u16::MAX as usize;
 /// Bytes of a record of data for runs with their headers: it stays in the processor's cache while it is read, sealed and
 /// copied.
 const RUN_BYTES: u32 = (32 << 10) + Run::HEADER_BYTES;
+/// Runs that may not have arrived, at most, and those of one record more: of full records twice the largest window of TCP (1 GiB,
+/// RFC 7323, section 2.3). An end that says hello and never names a later record takes no more memory here.
+const MOST_UNTOLD_RUNS: usize = 1 << 16;
 
 /// Seals the records of one direction, and keeps which data they had until these have arrived.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub struct RecordSealer {
     sealer: Sealer,
     /// Records of data that may not have arrived.
     sent: VecDeque<(u64, Box<[Run]>)>,
+    /// Of those.
+    untold_runs: usize,
     /// The lowest byte of those.
     lowest: Lowest,
 }
@@ -75,11 +80,13 @@ impl RecordSealer {
         RecordSealer {
             sealer,
             sent: VecDeque::new(),
+            untold_runs: 0,
             lowest: Lowest::default(),
         }
     }
 
-    /// Appends a record of what `queue` begins with, whose bytes `read` gives. Says whether there was anything.
+    /// Appends a record of what `queue` begins with, whose bytes `read` gives. Says whether there was anything; while the other
+    /// end has to say first what has arrived, there is nothing.
     ///
     /// # Errors
     /// The key has reached its limit.
@@ -89,6 +96,9 @@ impl RecordSealer {
         records: &mut Vec<u8>,
         mut read: impl FnMut(&Run, &mut [u8]),
     ) -> Result<bool, KeyExhausted> {
+        if self.untold_runs >= MOST_UNTOLD_RUNS {
+            return Ok(false);
+        }
         let runs = queue.cut(RUN_BYTES);
         if runs.is_empty() {
             return Ok(false);
@@ -102,6 +112,7 @@ impl RecordSealer {
         })?;
         let lowest = runs.iter().map(|run| (run.object, run.offset)).min();
         self.lowest.push(segment, lowest);
+        self.untold_runs += runs.len();
         self.sent.push_back((segment, runs));
         Ok(true)
     }
@@ -137,7 +148,10 @@ impl RecordSealer {
         if next > self.sealer.next_number() {
             return Err(Refused::Nonsense);
         }
-        while self.sent.front().is_some_and(|(first, _)| *first < next) {
+        while let Some((first, runs)) = self.sent.front()
+            && *first < next
+        {
+            self.untold_runs -= runs.len();
             self.sent.pop_front();
         }
         self.lowest.forget_below(next);
@@ -147,6 +161,11 @@ impl RecordSealer {
     /// The lowest byte that may not have arrived.
     pub fn lowest(&self) -> Option<(u32, u64)> {
         self.lowest.get()
+    }
+
+    /// The first record of data that may not have arrived.
+    pub fn oldest(&self) -> Option<u64> {
+        self.sent.front().map(|(number, _)| *number)
     }
 
     /// What may not have arrived.
@@ -376,6 +395,40 @@ mod tests {
         let (_, mut opener) = pair();
         records.swap(0, 1);
         assert_eq!(open(&mut opener, &records[0]), Err(Refused::Nonsense));
+    }
+
+    /// Of files of a byte, each a run: what is kept of them is bounded, and what has arrived makes room.
+    #[test]
+    fn an_end_that_never_says_what_has_arrived_gets_no_more() {
+        let (mut sealer, _) = pair();
+        let lengths = vec![1; 2 * MOST_UNTOLD_RUNS];
+        let mut queue = Queue::default();
+        for (object, bytes) in lengths.iter().enumerate() {
+            let object = object as u32;
+            let (offset, bytes) = (7, *bytes);
+            queue.push(Extent {
+                object,
+                offset,
+                bytes,
+            });
+        }
+        let mut fill = |sealer: &mut RecordSealer| {
+            let mut records = 0;
+            while sealer.data(&mut queue, &mut vec![], read).unwrap() {
+                records += 1;
+            }
+            records
+        };
+        let records = fill(&mut sealer);
+        let runs: usize = sealer.sent.iter().map(|(_, runs)| runs.len()).sum();
+        let one = RUN_BYTES as usize / Run::HEADER_BYTES as usize;
+        assert!((MOST_UNTOLD_RUNS..MOST_UNTOLD_RUNS + one).contains(&runs));
+        assert_eq!((runs, sealer.oldest()), (sealer.untold_runs, Some(0)));
+        sealer.arrived(0).unwrap();
+        assert_eq!(fill(&mut sealer), 0, "nothing has arrived");
+        sealer.arrived(records).unwrap();
+        assert_eq!((sealer.untold_runs, sealer.oldest()), (0, None));
+        assert!(fill(&mut sealer) > 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a file has beside bytes, mode and times: extended attributes (xattr(7)), POSIX ACLs (acl(5)) among them.
 
-use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use rustix::fs::{Mode, XattrFlags, chmod, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -101,13 +101,14 @@ pub fn are(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> bool {
 }
 
 /// Gives an open file these attributes, and takes those of `which` from it that are not among them; privileged ones stay,
-/// as the system gives them by itself. Gives what could not be done, in words.
-pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Vec<String> {
+/// as the system gives them by itself. The mode is to be set before: what an access ACL masked becomes the group's where the
+/// ACL goes.
+///
+/// # Errors
+/// What could not be done first, in words, and how much else.
+pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Result<(), String> {
     let path = path_of(file);
-    let there = match read(file, which) {
-        Ok(there) => there,
-        Err(error) => return vec![format!("attributes: {error}")],
-    };
+    let there = read(file, which).map_err(|error| format!("attributes: {error}"))?;
     let is_too_much = |one: &&Attribute| {
         let is_wanted = wanted.iter().any(|wanted| wanted.name == one.name);
         let removable = Which {
@@ -126,12 +127,26 @@ pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Vec<String
         };
         (one, set)
     });
-    let done = removed.chain(set).collect::<Vec<_>>().into_iter();
-    done.filter_map(|(one, done)| {
-        let error = io::Error::from(done.err()?);
-        Some(format!("attribute {}: {error}", crate::shown(&one.name)))
+    let mut failed = removed
+        .chain(set)
+        .filter_map(|(one, done)| Some((one, io::Error::from(done.err()?))));
+    let Some((one, error)) = failed.next() else {
+        return Ok(());
+    };
+    let first = format!("attribute {}: {error}", crate::shown(&one.name));
+    // One text for each file: a sender may name a thousand attributes that are refused.
+    Err(match failed.count() {
+        0 => first,
+        more => format!("{first}; and {more} more"),
     })
-    .collect()
+}
+
+/// Gives an open file this mode, which may be open by its path alone.
+///
+/// # Errors
+/// The kernel's.
+pub fn change_mode(file: &impl AsFd, mode: u32) -> rustix::io::Result<()> {
+    chmod(path_of(file), Mode::from_raw_mode(mode))
 }
 
 /// It leads to the open file itself, and to nothing that has its name now.
@@ -188,10 +203,7 @@ mod tests {
     fn a_file_gets_what_is_wanted_and_no_more() {
         let file = tempfile::NamedTempFile::new_in(".").unwrap();
         let wanted = [attribute("user.a", b"1"), attribute("user.b", &[0, 255])];
-        if apply(&file, USER, &wanted)
-            .iter()
-            .any(|why| why.contains("not supported"))
-        {
+        if apply(&file, USER, &wanted).is_err_and(|why| why.contains("not supported")) {
             println!("skipped: the file system has no attributes");
             return;
         }
@@ -203,17 +215,15 @@ mod tests {
         assert_eq!(read_all(), wanted);
         assert!(are(&file, USER, &wanted) && !are(&file, USER, &wanted[..1]));
         let wanted = [attribute("user.a", b"2")];
-        assert_eq!(apply(&file, USER, &wanted), [""; 0]);
+        assert_eq!(apply(&file, USER, &wanted), Ok(()));
         assert_eq!(read_all(), wanted);
         let others = [attribute("trusted.a", b"1"), attribute("user.\0", b"")];
-        let refused = apply(&file, USER, &others);
-        assert_eq!(refused.len(), 2, "{refused:?}");
-        assert!(refused[0].starts_with("attribute trusted.a: Operation not permitted"));
-        let long = vec![0; KERNEL_BYTES + 1];
-        let refused = apply(&file, USER, &[attribute("user.long", &long)]);
-        assert!(
-            refused[0].starts_with("attribute user.long: "),
-            "{refused:?}"
+        assert_eq!(
+            apply(&file, USER, &others).unwrap_err(),
+            "attribute trusted.a: Operation not permitted (os error 1); and 1 more"
         );
+        let long = vec![0; KERNEL_BYTES + 1];
+        let refused = apply(&file, USER, &[attribute("user.long", &long)]).unwrap_err();
+        assert!(refused.starts_with("attribute user.long: "), "{refused}");
     }
 }

@@ -2,11 +2,12 @@
 //! `--delete`: what is in the folders of a transfer, and was not named by it. No link is followed, no other file system
 //! entered, and what is excluded stays, as do parts of unfinished transfers.
 
+use crate::case;
 use crate::names::{OURS, PATH_BYTES};
 use crate::patterns::Patterns;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fstat, futimens, openat,
-    statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, fchmod, fstat,
+    futimens, openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -15,6 +16,9 @@ use std::os::fd::OwnedFd;
 
 /// Names that are remembered, at most: some 100 MB.
 const MOST_NAMED: usize = 1 << 22;
+/// Why nothing is deleted in a folder.
+const CASE: &str = "names of other case are the same in this folder, so that what was sent is not told from what was not: delete by \
+                    hand";
 
 /// What a transfer has named, by checksums of the paths.
 #[derive(Debug, Default)]
@@ -92,23 +96,58 @@ impl Deleter<'_> {
     }
 
     fn try_clean(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
-        let before = fstat(folder)?;
-        let mut has_changed = false;
-        for name in names(folder)? {
-            let whole = [path, b"/", &name].concat();
-            let is_named = self.named.has(&whole);
-            match self.look(folder, &before, &name, &whole)? {
-                Some(is_folder) if !is_named => {
-                    has_changed |= self.remove(folder, &before, &name, &whole, is_folder);
-                }
-                Some(true) => self.clean(&below(folder, &name)?, &whole),
-                _ => {}
+        let (names, before) = (names(folder)?, fstat(folder)?);
+        let is_candidate = |name: &Vec<u8>| {
+            let whole = [path, b"/", name].concat();
+            !self.named.has(&whole) && !self.is_kept(name, &whole)
+        };
+        let has_candidates = names.iter().any(is_candidate);
+        let may_change = has_candidates && !self.is_dry;
+        if may_change {
+            permit(folder, &before);
+        }
+        let is_ignored = has_candidates
+            .then(|| case::is_ignored(folder, &names, self.is_dry))
+            .transpose();
+        let cleaned = match is_ignored {
+            Ok(Some(true)) => Err(io::Error::other(CASE)),
+            Ok(_) => names
+                .iter()
+                .try_for_each(|name| self.clean_name(folder, &before, name, path)),
+            Err(error) => Err(error.into()),
+        };
+        if may_change {
+            restore(folder, &before)?;
+        }
+        cleaned
+    }
+
+    /// Whatever was named.
+    fn is_kept(&self, name: &[u8], whole: &[u8]) -> bool {
+        name.starts_with(OURS) || self.patterns.leave_out(whole)
+    }
+
+    fn clean_name(
+        &mut self,
+        folder: &OwnedFd,
+        before: &Stat,
+        name: &[u8],
+        path: &[u8],
+    ) -> io::Result<()> {
+        let whole = [path, b"/", name].concat();
+        let is_named = self.named.has(&whole);
+        match self.look(folder, before, name, &whole, is_named)? {
+            Some(is_folder) if !is_named => {
+                self.remove(folder, before, name, &whole, is_folder);
             }
+            Some(true) => match below(folder, name) {
+                Ok(inner) => self.clean(&inner, &whole),
+                Err(Errno::XDEV) => {} // something is mounted there
+                Err(error) => self.stays(&whole, error.into()),
+            },
+            _ => {}
         }
-        match has_changed && !self.is_dry {
-            true => Ok(futimens(folder, &times(&before))?),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Whether it is a folder; `None`: it stays.
@@ -118,15 +157,20 @@ impl Deleter<'_> {
         above: &Stat,
         name: &[u8],
         whole: &[u8],
+        is_named: bool,
     ) -> io::Result<Option<bool>> {
-        if name.starts_with(OURS) || self.patterns.leave_out(whole) {
+        if self.is_kept(name, whole) {
             return Ok(None);
         }
         let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None), // it is gone since
             stat => stat?,
         };
-        if stat.st_dev != above.st_dev || whole.len() > PATH_BYTES {
+        let is_elsewhere = stat.st_dev != above.st_dev;
+        if is_elsewhere && is_named {
+            return Ok(None); // what is mounted there stays as it is
+        }
+        if is_elsewhere || whole.len() > PATH_BYTES {
             let why = "another file system, or a path that is too long: it is left alone";
             self.stays(whole, io::Error::other(why));
             return Ok(None);
@@ -170,16 +214,34 @@ impl Deleter<'_> {
         name: &[u8],
         whole: &[u8],
     ) -> io::Result<bool> {
-        let inner = below(folder, name)?;
-        let mut is_empty = true;
-        for name in names(&inner)? {
-            let whole = [whole, b"/", &name].concat();
-            let is_folder = self.look(&inner, above, &name, &whole)?;
-            is_empty &= is_folder
-                .is_some_and(|is_folder| self.remove(&inner, above, &name, &whole, is_folder));
+        let inner = below(folder, name).map_err(|error| match error {
+            Errno::XDEV => io::Error::other("something is mounted there: it is left alone"),
+            error => error.into(),
+        })?;
+        let before = fstat(&inner)?;
+        if !self.is_dry {
+            permit(&inner, &before);
         }
-        if is_empty && !self.is_dry {
-            unlinkat(folder, name, AtFlags::REMOVEDIR)?;
+        let is_gone = match self.empty(&inner, above, whole) {
+            Ok(true) if !self.is_dry => unlinkat(folder, name, AtFlags::REMOVEDIR)
+                .map(|()| true)
+                .map_err(io::Error::from),
+            is_empty => is_empty,
+        };
+        if !self.is_dry && !matches!(is_gone, Ok(true)) {
+            restore(&inner, &before)?;
+        }
+        is_gone
+    }
+
+    /// Says whether nothing stays in it.
+    fn empty(&mut self, inner: &OwnedFd, above: &Stat, whole: &[u8]) -> io::Result<bool> {
+        let mut is_empty = true;
+        for name in names(inner)? {
+            let whole = [whole, b"/", &name].concat();
+            let is_folder = self.look(inner, above, &name, &whole, false)?;
+            is_empty &= is_folder
+                .is_some_and(|is_folder| self.remove(inner, above, &name, &whole, is_folder));
         }
         Ok(is_empty)
     }
@@ -192,9 +254,32 @@ impl Deleter<'_> {
     }
 }
 
+/// A folder that its owner made read-only, as one of `--preserve` may be, is writable while something in it is deleted.
+fn permit(folder: &OwnedFd, before: &Stat) {
+    let mode = before.st_mode | 0o700;
+    if mode != before.st_mode {
+        // Where that is refused, so is what is deleted, and that is told.
+        let _ = fchmod(folder, Mode::from_raw_mode(mode));
+    }
+}
+
+/// It gets the mode and times again that it had.
+fn restore(folder: &OwnedFd, before: &Stat) -> io::Result<()> {
+    let now = fstat(folder)?;
+    if now.st_mode != before.st_mode {
+        fchmod(folder, Mode::from_raw_mode(before.st_mode))?;
+    }
+    let modified = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec);
+    if modified(&now) != modified(before) {
+        futimens(folder, &times(before))?;
+    }
+    Ok(())
+}
+
 fn below(folder: &OwnedFd, name: &[u8]) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder, name, flags, Mode::empty())
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    openat2(folder, name, flags, Mode::empty(), resolve)
 }
 
 /// In order, so that what is said of a folder is the same each time.
@@ -223,10 +308,12 @@ fn times(stat: &Stat) -> Timestamps {
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
-    use rustix::fs::CWD;
+    use rustix::fs::{CWD, openat};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
+    use std::thread;
 
     /// A folder `top` that is to have `kept` and `deep/kept` alone, and beside it what nothing may touch.
     fn folder() -> tempfile::TempDir {
@@ -319,6 +406,33 @@ mod tests {
         }
         assert_eq!(fs::metadata(&top).unwrap().modified().unwrap(), before);
         assert_eq!(delete(folder.path(), false), [""; 0]);
+    }
+
+    /// As its owner, not as root, whom a mode does not bind.
+    #[test]
+    fn what_is_in_read_only_folders_is_deleted_and_they_stay_read_only() {
+        let folder = folder();
+        let at = |path: &str| folder.path().join(path);
+        let read_only = fs::Permissions::from_mode(0o555);
+        for path in ["top", "top/deep", "top/gone"] {
+            fs::set_permissions(at(path), read_only.clone()).unwrap();
+        }
+        let deleted = thread::scope(|scope| {
+            let delete = || {
+                let mut sets = capabilities(None).unwrap();
+                sets.effective = CapabilitySet::empty();
+                set_capabilities(None, sets).unwrap();
+                assert!(fs::write(at("top/new"), "").is_err());
+                delete(folder.path(), false)
+            };
+            scope.spawn(delete).join().unwrap()
+        });
+        assert_eq!(deleted.len(), 10);
+        for path in ["top", "top/deep"] {
+            let mode = fs::metadata(at(path)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o555, "{path}");
+        }
+        assert!(!at("top/gone").exists());
     }
 
     #[test]

@@ -17,11 +17,12 @@ pub fn may_have(metadata: &Metadata) -> bool {
     metadata.blocks() * BLOCK_BYTES < metadata.size()
 }
 
-/// The first stretch from `from` to before `until` that is no hole; `None`: all of it is one.
+/// The first stretch from `from` to before `until` that is no hole, its first `most` bytes where it is longer; `None`: all is
+/// a hole.
 ///
 /// # Errors
 /// The kernel's.
-pub fn data(file: &File, from: u64, until: u64) -> io::Result<Option<(u64, u64)>> {
+pub fn data(file: &File, from: u64, until: u64, most: u64) -> io::Result<Option<(u64, u64)>> {
     let first = next_data(file, from, until)?;
     let begin = match first - from < LEAST_BYTES && first < until {
         true => from,
@@ -30,6 +31,7 @@ pub fn data(file: &File, from: u64, until: u64) -> io::Result<Option<(u64, u64)>
     if begin >= until {
         return Ok(None);
     }
+    let until = until.min(begin.saturating_add(most));
     let mut end = seek(file, SeekFrom::Hole(first))?.min(until);
     loop {
         let next = next_data(file, end, until)?;
@@ -100,7 +102,7 @@ mod tests {
     fn all(file: &File, from: u64, until: u64) -> Vec<(u64, u64)> {
         let mut at = from;
         let next = || {
-            let found = data(file, at, until).unwrap()?;
+            let found = data(file, at, until, u64::MAX).unwrap()?;
             at = found.1;
             Some(found)
         };
@@ -119,6 +121,20 @@ mod tests {
         dense.write_all_at(&vec![1; 16 << 20], 0).unwrap();
         assert!(!may_have(&dense.metadata().unwrap()));
         assert_eq!(all(&dense, 3, 16 * MIB), [(3, 16 * MIB)]);
+    }
+
+    /// Else each look at a file of many short holes would go through all of it.
+    #[test]
+    fn no_more_is_looked_at_than_is_wanted() {
+        let places: Vec<_> = (0..1024).map(|page| page * 8192).collect();
+        let file = sparse(&places);
+        let (begin, end) = data(&file, 0, 16 * MIB, MIB).unwrap().unwrap();
+        assert!(begin == 0 && (MIB - 8192..=MIB).contains(&end), "{end}");
+        let (begin, end) = data(&file, end, 16 * MIB, MIB).unwrap().unwrap();
+        assert!(begin < 2 * MIB && end - begin <= MIB, "{begin} {end}");
+        let late = sparse(&[15 * MIB]);
+        let found = data(&late, 0, 16 * MIB, 100).unwrap();
+        assert_eq!(found, Some((15 * MIB, 15 * MIB + 100)));
     }
 
     #[test]

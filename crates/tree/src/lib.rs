@@ -5,6 +5,7 @@
 //! It knows no protocol and moves nothing. Start reading at [`Tree`].
 
 pub mod attributes;
+mod case;
 pub mod delete;
 pub mod holes;
 mod identity;

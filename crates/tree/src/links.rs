@@ -2,6 +2,7 @@
 //! Links. Several names of one file (hard links): which files of a transfer others may become names of, and how they do; and
 //! symbolic ones.
 
+use crate::Identity;
 use rustix::fs::{AtFlags, Stat, linkat, renameat, statat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -10,6 +11,9 @@ use std::os::fd::OwnedFd;
 
 /// Files with several names whose other ones may still come, at most.
 const MOST_KNOWN: usize = 1 << 20;
+/// What is remembered of files that were found takes no more, and each of them this beside its name.
+const MOST_FOUND_BYTES: usize = 64 << 20;
+const FOUND_BYTES: usize = 160;
 
 /// A file, whatever it is called: device and inode.
 pub type Inode = (u64, u64);
@@ -144,27 +148,32 @@ fn make_room(folder: &OwnedFd, name: &[u8]) -> rustix::io::Result<()> {
 
 /// Files with several names that were found here, and the first of these names.
 #[derive(Debug, Default)]
-pub struct Found(HashMap<Inode, (Vec<u8>, u64)>);
+pub struct Found {
+    files: HashMap<Identity, (Vec<u8>, u64)>,
+    bytes: usize,
+}
 
 impl Found {
     /// A file is called `name`, and has so many `names` in all. Gives the name that it was found by before, where that is
-    /// remembered.
-    pub fn name(&mut self, inode: Inode, names: u64, name: &[u8]) -> Option<Vec<u8>> {
-        let is_full = self.0.len() >= MOST_KNOWN;
-        let Some((first, left)) = self.0.get_mut(&inode) else {
-            if is_full {
-                return None; // it goes once more
+    /// remembered, and the file has not changed since.
+    pub fn name(&mut self, file: Identity, names: u64, name: &[u8]) -> Option<Vec<u8>> {
+        let weight = |name: &[u8]| FOUND_BYTES + name.len();
+        match self.files.remove(&file) {
+            Some((first, 1)) => {
+                self.bytes -= weight(&first); // there are no more
+                Some(first)
             }
-            self.0
-                .insert(inode, (name.to_vec(), names.saturating_sub(1)));
-            return None;
-        };
-        let first = first.clone();
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            self.0.remove(&inode); // there are no more
+            Some((first, left)) => {
+                self.files.insert(file, (first.clone(), left - 1));
+                Some(first)
+            }
+            None if self.bytes + weight(name) > MOST_FOUND_BYTES || names < 2 => None, // it goes once more
+            None => {
+                self.bytes += weight(name);
+                self.files.insert(file, (name.to_vec(), names - 1));
+                None
+            }
         }
-        Some(first)
     }
 }
 
@@ -193,12 +202,32 @@ mod tests {
 
     #[test]
     fn names_of_one_file_are_found() {
+        let [file, other] = [(), ()].map(|()| tempfile::tempfile().unwrap());
+        let identity = |file: &fs::File| Identity::of(&file.metadata().unwrap());
+        let (one, two) = (identity(&file), identity(&other));
         let mut found = Found::default();
-        assert_eq!(found.name((1, 2), 3, b"a"), None);
-        assert_eq!(found.name((1, 3), 2, b"x"), None);
-        assert_eq!(found.name((1, 2), 3, b"b"), Some(b"a".to_vec()));
-        assert_eq!(found.name((1, 2), 3, b"c"), Some(b"a".to_vec()));
-        assert_eq!(found.0.len(), 1, "what has no more names is forgotten");
+        assert_eq!(found.name(one, 3, b"a"), None);
+        assert_eq!(found.name(two, 2, b"x"), None);
+        assert_eq!(found.name(one, 3, b"b"), Some(b"a".to_vec()));
+        assert_eq!(found.name(one, 3, b"c"), Some(b"a".to_vec()));
+        assert_eq!(found.files.len(), 1, "what has no more names is forgotten");
+        assert_eq!(found.bytes, FOUND_BYTES + 1);
+        other.set_len(1).unwrap();
+        assert_eq!(found.name(identity(&other), 2, b"y"), None, "it changed");
+    }
+
+    #[test]
+    fn what_is_remembered_of_long_names_is_bounded() {
+        let (file, name) = (tempfile::tempfile().unwrap(), vec![b'a'; 4096]);
+        let mut found = Found::default();
+        let most = (MOST_FOUND_BYTES / name.len()) as u64;
+        for size in 0..most {
+            file.set_len(size).unwrap(); // as another file
+            let identity = Identity::of(&file.metadata().unwrap());
+            assert_eq!(found.name(identity, 2, &name), None);
+        }
+        assert!(found.bytes <= MOST_FOUND_BYTES && found.files.len() > 15_000);
+        assert!((found.files.len() as u64) < most);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Connection {
     told: u64,
     /// When a record that verifies came last, or the program said that the other end lives; before, when it began.
     heard: Instant,
+    /// When another record became the oldest of those that may not have arrived.
+    moved: Instant,
 }
 
 impl Connection {
@@ -64,6 +66,7 @@ impl Connection {
             taken: 0,
             told: 0,
             heard: Instant::now(),
+            moved: Instant::now(),
         })
     }
 
@@ -123,7 +126,11 @@ impl Connection {
             let (record, after) = rest.split_at_mut(length);
             let record = self.opener.open(record).map_err(refused)?;
             if let Record::Hello(next) = record {
+                let oldest = self.sealer.oldest();
                 self.sealer.arrived(next).map_err(refused)?;
+                if self.sealer.oldest() != oldest {
+                    self.moved = Instant::now();
+                }
             }
             take(record);
             self.heard = Instant::now();
@@ -136,6 +143,19 @@ impl Connection {
 
     pub(super) fn heard(&self) -> Instant {
         self.heard
+    }
+
+    /// How long nothing has come back, or for how much more than that nothing has gone out: where only short segments arrive
+    /// there, hellos come and data do not leave.
+    pub(super) fn silent_for(&self) -> Duration {
+        let silent_for = self.heard.elapsed();
+        // After an outage TCP waits for as long again before it sends the next segment.
+        let stuck_for = self.moved.elapsed() / 2;
+        let is_stuck = stuck_for > silent_for && self.sealer.oldest().is_some();
+        match is_stuck && self.info().is_some_and(|info| info.tcpi_retransmits > 0) {
+            true => stuck_for,
+            false => silent_for,
+        }
     }
 
     /// The program knows by another way that the other end lives.
@@ -160,6 +180,21 @@ impl Connection {
         hello.map_err(|_| StepError::KeyExhausted)
     }
 
+    /// Segments of more bytes, their headers among them, do not arrive here.
+    #[cfg(test)]
+    pub(super) fn refuse_longer_than(&self, bytes: u32) {
+        // linux/bpf_common.h: the length is loaded; where it is greater, nothing is taken, and else all.
+        let filter = [
+            (0x80, 0, 0, 0),
+            (0x25, 0, 1, bytes),
+            (6, 0, 0, 0),
+            (6, 0, 0, u32::MAX),
+        ];
+        let filter = filter.map(|(code, jt, jf, k)| socket2::SockFilter::new(code, jt, jf, k));
+        let socket = socket2::SockRef::from(&self.stream);
+        socket.attach_filter(&filter).expect("the filter is sound");
+    }
+
     /// The lowest byte that may not have arrived.
     pub(super) fn lowest(&self) -> Option<(u32, u64)> {
         self.sealer.lowest()
@@ -177,6 +212,9 @@ impl Connection {
         &mut self,
         seal: impl FnOnce(&mut RecordSealer, &mut Vec<u8>) -> Result<bool, KeyExhausted>,
     ) -> Result<bool, StepError> {
+        if self.sealer.oldest().is_none() {
+            self.moved = Instant::now();
+        }
         seal(&mut self.sealer, &mut self.outbox).map_err(|_| StepError::KeyExhausted)
     }
 

@@ -171,7 +171,7 @@ impl SendEnd {
     /// Of several one may be silent alone, where something between forgot it.
     fn judge_silence(&mut self) -> Result<(), StepError> {
         let connections = self.connections.iter();
-        let silent_for = connections.map(|connection| Some(connection.heard().elapsed()));
+        let silent_for = connections.map(|connection| Some(connection.silent_for()));
         if let Some(place) = silent_beside(self.silence, silent_for) {
             let silent = self.connections.swap_remove(place);
             return self.give_up(vec![silent]);

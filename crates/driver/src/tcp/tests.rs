@@ -272,6 +272,29 @@ fn a_connection_that_is_silent_or_ends_leaves_the_others_its_work() {
     }
 }
 
+/// Where long segments do not arrive, as on a line of a smaller MTU whose routers say nothing, hellos do come back.
+#[test]
+fn a_connection_by_which_only_hellos_go_leaves_the_others_its_work() {
+    const BYTES: u64 = 3_000_000;
+    let (of_sender, of_receiver) = connected(3);
+    of_receiver[1].refuse_longer_than(1000);
+    let silence = Duration::from_secs(2);
+    let mut end = SendEnd::new(of_sender, silence, None, "reno").unwrap();
+    let mut receiver = RecvEnd::new(of_receiver);
+    end.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes: BYTES,
+    });
+    let (mut sink, begun) = (Checked::default(), Instant::now());
+    while !end.is_done() {
+        receiver.step(&mut sink, WAIT / 10).unwrap();
+        end.step(&mut Pattern, WAIT / 10).unwrap();
+        assert!(begun.elapsed() < 2 * WITHIN, "{:?}", end.lowest());
+    }
+    assert_eq!((sink.bytes, end.given_up()), (BYTES, 1));
+}
+
 /// A connection that the network ended at one end alone is no end of the transfer there, as long as another one goes on.
 #[test]
 fn the_last_connection_that_ends_is_the_end() {

@@ -7,6 +7,7 @@ use super::store::{self, Finished};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -38,6 +39,8 @@ pub enum Ask {
         journal: Arc<File>,
         stretches: u64,
     },
+    /// Another name of a file that is stored: it is to be on the disk, in this folder.
+    Named { object: u32, folder: Arc<OwnedFd> },
 }
 
 /// Both threads.
@@ -104,6 +107,10 @@ impl Threads {
                 };
                 self.store.send(ask).is_ok()
             }
+            Ask::Named { object, folder } => self
+                .store
+                .send(store::Ask::Named { object, folder })
+                .is_ok(),
             ask => self.ask.send(ask).is_ok(),
         };
     }
@@ -172,7 +179,7 @@ impl Finisher {
                     self.say(Finished::Failed(object, why));
                 }
             }
-            Ask::Sync { .. } => {} // the other thread's
+            Ask::Sync { .. } | Ask::Named { .. } => {} // the other thread's
         }
     }
 

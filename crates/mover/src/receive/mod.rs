@@ -56,6 +56,7 @@ pub fn run(
     let most_open = open_files();
     report.note_way(session.way());
     let (control, end) = session.into_receiver()?;
+    let takes_holes = receives.sparse;
     let target = match Target::open(receives) {
         Ok(target) => target,
         Err(error) => {
@@ -68,6 +69,7 @@ pub fn run(
         control,
         end,
         target,
+        takes_holes,
         most_open,
         backlog: VecDeque::new(),
         named: HashMap::new(),
@@ -118,6 +120,7 @@ struct Receiving {
     control: Control,
     end: RecvEnd,
     target: Target,
+    takes_holes: bool,
     most_open: usize,
     /// Named, and not looked at.
     backlog: VecDeque<Entry>,
@@ -126,7 +129,7 @@ struct Receiving {
     /// Of the attributes of those.
     attribute_bytes: usize,
     parts: Parts,
-    /// Parts that are open, those that the threads have among them.
+    /// Parts and folders that are open, those that the threads have among them.
     open: usize,
     threads: Threads,
     finished: mpsc::Receiver<Finished>,
@@ -197,6 +200,10 @@ impl Receiving {
                 .iter()
                 .for_each(|problem| report.note_problem(problem)),
             Message::Holes(holes) => {
+                ensure!(
+                    self.takes_holes,
+                    "the other end tells of holes, which were not asked for"
+                );
                 for hole in holes {
                     let bytes = self.parts.hole(&hole);
                     self.there_bytes = self.there_bytes.saturating_add(bytes);
@@ -302,30 +309,39 @@ impl Receiving {
             let Some(entry) = self.backlog.pop_front() else {
                 return;
             };
-            match self.target.prepare(&entry) {
-                Prepared::Done(outcome) => self.answer(entry.object, outcome, report),
-                Prepared::Waits => {}
-                Prepared::Part(part, wanted) => {
-                    self.there_bytes = self.there_bytes.saturating_add(part.bytes());
-                    self.open += 1;
-                    if part.is_whole() {
-                        self.parts.ready.push(entry.object);
-                    }
-                    self.parts.parts.insert(entry.object, part);
-                    self.answer(entry.object, Outcome::Wanted(wanted), report);
+            let prepared = self.target.prepare(&entry);
+            self.go_on(entry.object, prepared, report);
+        }
+    }
+
+    fn go_on(&mut self, object: u32, prepared: Prepared, report: &mut Report) {
+        match prepared {
+            Prepared::Done(outcome) => self.answer(object, outcome, report),
+            Prepared::Waits => {}
+            Prepared::Named(folder) => {
+                self.open += 1;
+                self.threads.ask(Ask::Named { object, folder });
+            }
+            Prepared::Part(part, wanted) => {
+                self.there_bytes = self.there_bytes.saturating_add(part.bytes());
+                self.open += 1;
+                if part.is_whole() {
+                    self.parts.ready.push(object);
                 }
+                self.parts.parts.insert(object, part);
+                self.answer(object, Outcome::Wanted(wanted), report);
             }
         }
     }
 
-    /// A part is a file now, or is given up and gone.
+    /// A part is a file now, or is given up and gone; or another name is on the disk, or is not.
     fn ended(&mut self, object: u32, outcome: Outcome, report: &mut Report) {
         self.open -= 1;
         if let Some(named) = self.named.get(&object) {
             let others = self.target.ended(&named.path, outcome == Outcome::Stored);
             self.answer(object, outcome, report);
-            for (object, outcome) in others {
-                self.answer(object, outcome, report);
+            for (object, prepared) in others {
+                self.go_on(object, prepared, report);
             }
         }
     }

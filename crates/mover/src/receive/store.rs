@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -34,13 +35,15 @@ pub enum Ask {
         journal: Arc<File>,
         stretches: u64,
     },
+    /// This folder has another name of a file that is stored.
+    Named { object: u32, folder: Arc<OwnedFd> },
     /// Nothing will come of it.
     Forget(u32),
 }
 
 /// What it answers, and the thread that verifies before it.
 pub enum Finished {
-    /// The part became the file.
+    /// The part became the file, or the other name is on the disk.
     Stored(u32),
     /// It did not.
     Failed(u32, String),
@@ -62,6 +65,7 @@ pub fn start(
             is_given_up,
             unsynced: HashMap::new(),
             waiting: vec![],
+            names: vec![],
             since: Instant::now(),
         };
         store.run(&asked);
@@ -74,15 +78,16 @@ struct Store {
     is_given_up: Arc<AtomicBool>,
     /// Of which the disk refused something.
     unsynced: HashMap<u32, Errno>,
-    /// To be synced together, and since when the first of them waits.
+    /// To be synced together, other names and their folders with them, and since when the first of all waits.
     waiting: Vec<Part>,
+    names: Vec<(u32, Arc<OwnedFd>)>,
     since: Instant,
 }
 
 impl Store {
     fn run(&mut self, asked: &mpsc::Receiver<Ask>) {
         loop {
-            let ask = match self.waiting.is_empty() {
+            let ask = match self.count() == 0 {
                 true => asked
                     .recv()
                     .map_err(|_| mpsc::RecvTimeoutError::Disconnected),
@@ -94,21 +99,24 @@ impl Store {
                 Err(mpsc::RecvTimeoutError::Timeout) => self.commit(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
-            if self.waiting.len() >= MOST_WAITING {
+            if self.count() >= MOST_WAITING {
                 self.commit();
             }
         }
         self.commit();
     }
 
+    fn count(&self) -> usize {
+        self.waiting.len() + self.names.len()
+    }
+
     fn take(&mut self, ask: Ask) {
+        if self.count() == 0 {
+            self.since = Instant::now();
+        }
         match ask {
-            Ask::Store(part) => {
-                if self.waiting.is_empty() {
-                    self.since = Instant::now();
-                }
-                self.waiting.push(*part);
-            }
+            Ask::Store(part) => self.waiting.push(*part),
+            Ask::Named { object, folder } => self.names.push((object, folder)),
             Ask::Sync {
                 object,
                 file,
@@ -136,11 +144,11 @@ impl Store {
     /// A file without all its attributes is stored, and that is told.
     fn attribute(&self, part: &Part) {
         let (which, wanted) = &part.spec.attributes;
-        if which.is_any() {
-            for why in attributes::apply(&part.spec.file, *which, wanted) {
-                let path = part.spec.path.clone();
-                self.say(Finished::Lacks(Problem { path, why }));
-            }
+        if which.is_any()
+            && let Err(why) = attributes::apply(&part.spec.file, *which, wanted)
+        {
+            let path = part.spec.path.clone();
+            self.say(Finished::Lacks(Problem { path, why }));
         }
     }
 
@@ -164,17 +172,17 @@ impl Store {
                 folders.insert(Arc::as_ptr(&part.spec.folder), part.spec.folder.clone());
             }
         }
+        let names = std::mem::take(&mut self.names);
+        let others = names.iter().map(|(_, folder)| folder.clone());
+        folders.extend(others.map(|folder| (Arc::as_ptr(&folder), folder)));
         // The names themselves are on the disk, too.
-        let folders: HashMap<_, _> = folders
-            .into_iter()
-            .map(|(folder, fd)| (folder, fsync(&*fd).err()))
+        let unsynced: HashMap<_, _> = folders
+            .values()
+            .filter_map(|folder| Some((Arc::as_ptr(folder), fsync(folder).err()?)))
             .collect();
+        let unsynced = |folder: &Arc<OwnedFd>| unsynced.get(&Arc::as_ptr(folder)).copied();
         for (part, failed) in parts.into_iter().zip(failed) {
-            let unsynced = folders
-                .get(&Arc::as_ptr(&part.spec.folder))
-                .copied()
-                .flatten();
-            let failed = failed.or(unsynced.map(io::Error::from));
+            let failed = failed.or(unsynced(&part.spec.folder).map(io::Error::from));
             let object = part.spec.object;
             let finished = match failed {
                 None => Finished::Stored(object),
@@ -184,6 +192,12 @@ impl Store {
             };
             drop(part); // nothing changes its folder after the answer
             self.say(finished);
+        }
+        for (object, folder) in names {
+            self.say(match unsynced(&folder) {
+                None => Finished::Stored(object),
+                Some(error) => Finished::Failed(object, io::Error::from(error).to_string()),
+            });
         }
     }
 

@@ -31,6 +31,8 @@ const JOURNAL_FROM_BYTES: u64 = 4 << 20;
 const MOST_WAITING: usize = 8192;
 /// Folders that stay open.
 const MOST_FOLDERS: usize = 128;
+/// Of a file's mode, but for its kind.
+const MODE_BITS: u32 = 0o7777;
 const NO_SUCH_FILE: &str = "it is another name of a file that this transfer did not bring";
 /// Stretches that are asked for of a file, at most.
 const MOST_RANGES: usize = 10_000;
@@ -61,6 +63,8 @@ pub enum Prepared {
     Part(Box<Part>, Vec<(u64, u64)>),
     /// Nothing until the file has arrived that it is another name of.
     Waits,
+    /// It has its name; this folder is to be synced.
+    Named(Arc<OwnedFd>),
 }
 
 impl Target {
@@ -117,27 +121,28 @@ impl Target {
         {
             named.add(&entry.path, entry.kind == Kind::Folder);
         }
-        if matches!(prepared, Prepared::Part(..) | Prepared::Waits) {
+        if !matches!(prepared, Prepared::Done(_)) {
             self.waiting.awaits(&entry.path);
         }
         prepared
     }
 
-    /// A part that was prepared is a file now, or is given up; gives what became of its other names.
-    pub fn ended(&mut self, path: &[u8], is_there: bool) -> Vec<(u32, Outcome)> {
+    /// What was prepared is a file now, or is given up; gives what becomes of its other names.
+    pub fn ended(&mut self, path: &[u8], is_there: bool) -> Vec<(u32, Prepared)> {
         let names = self.links.ended(path, is_there);
         let names = names.into_iter().map(|entry| {
-            let prepared = self.try_prepare(&entry);
+            let outcome = match self.try_prepare(&entry) {
+                Ok(named @ Prepared::Named(_)) => return (entry.object, named),
+                Ok(Prepared::Done(outcome)) => outcome,
+                Ok(_) => Outcome::Failed(NO_SUCH_FILE.to_owned()),
+                Err(why) => Outcome::Failed(why),
+            };
             self.arrived(&entry.path);
-            match prepared {
-                Ok(Prepared::Done(outcome)) => (entry.object, outcome),
-                Ok(_) => (entry.object, Outcome::Failed(NO_SUCH_FILE.to_owned())),
-                Err(why) => (entry.object, Outcome::Failed(why)),
-            }
+            (entry.object, Prepared::Done(outcome))
         });
-        let outcomes = names.collect();
+        let prepared = names.collect();
         self.arrived(path);
-        outcomes
+        prepared
     }
 
     fn arrived(&mut self, path: &[u8]) {
@@ -292,7 +297,7 @@ impl Target {
         &mut self,
         entry: &Entry,
         of: &[u8],
-        folder: &OwnedFd,
+        folder: &Arc<OwnedFd>,
         name: &[u8],
         there: Option<&Stat>,
     ) -> Result<Prepared, String> {
@@ -319,30 +324,50 @@ impl Target {
                     )
                 });
                 linked.map_err(|error| error.to_string())?;
-                Ok(Prepared::Done(Outcome::Stored))
+                Ok(Prepared::Named(folder.clone()))
             }
         }
     }
 
-    /// A file that is there already gets its attributes, where it is this user's.
+    /// A file that is there already gets its attributes, with ACLs its mode too, where it is this user's.
     fn attribute(&mut self, entry: &Entry, folder: &OwnedFd, name: &[u8]) {
         let which = self.receives.attributes;
         if !which.is_any() || self.receives.is_dry {
             return;
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(folder, name, flags, Mode::empty())
-            .and_then(|file| Ok((fstat(&file)?.st_uid == geteuid().as_raw(), file)));
+        let opened =
+            openat(folder, name, flags, Mode::empty()).and_then(|file| Ok((fstat(&file)?, file)));
         let wanted = &entry.attributes;
-        let refused = match opened {
-            Ok((true, file)) => attributes::apply(&file, which, wanted),
-            Ok((false, file)) if attributes::are(&file, which, wanted) => vec![],
-            Ok(_) => vec!["attributes: the file is another user's".to_owned()],
-            Err(error) => vec![format!("attributes: {}", io::Error::from(error))],
+        let done = match opened {
+            Ok((stat, file)) if stat.st_uid == geteuid().as_raw() => {
+                let changes = which.acls && stat.st_mode & MODE_BITS != self.mode(entry);
+                match changes {
+                    true => attributes::change_mode(&file, self.mode(entry)),
+                    false => Ok(()),
+                }
+                .map_err(|error| format!("mode: {}", io::Error::from(error)))
+                .and_then(|()| attributes::apply(&file, which, wanted))
+            }
+            Ok((_, file)) if attributes::are(&file, which, wanted) => Ok(()),
+            Ok(_) => Err("attributes: the file is another user's".to_owned()),
+            Err(error) => Err(format!("attributes: {}", io::Error::from(error))),
         };
-        for why in refused {
-            let path = entry.path.clone();
+        self.note_refused(&entry.path, done);
+    }
+
+    fn note_refused(&mut self, path: &[u8], done: Result<(), String>) {
+        if let Err(why) = done {
+            let path = path.to_owned();
             self.note(Problem { path, why });
+        }
+    }
+
+    /// What a file gets: nobody else's programs run with this user's rights.
+    fn mode(&self, entry: &Entry) -> u32 {
+        match self.receives.preserves {
+            true => entry.mode & 0o1777,
+            false => entry.mode & 0o777 & !self.umask,
         }
     }
 
@@ -450,10 +475,7 @@ impl Target {
             size,
             modified: (!is_stream).then_some(entry.modified),
             accessed: (self.receives.preserves && !is_stream).then_some(entry.accessed),
-            mode: match self.receives.preserves {
-                true => entry.mode & 0o1777, // nobody else's programs run with this user's rights
-                false => entry.mode & 0o777 & !self.umask,
-            },
+            mode: self.mode(entry),
             attributes: (self.receives.attributes, entry.attributes.clone()),
             file: Arc::new(file),
             folder: folder.clone(),
@@ -481,17 +503,16 @@ impl Target {
                     let times = super::part::times(Some(folder.modified), Some(folder.accessed));
                     rustix::fs::futimens(&*open, &times)?;
                 }
-                let which = self.receives.attributes;
-                Ok(match which.is_any() {
-                    true => attributes::apply(&open, which, &folder.attributes),
-                    false => vec![],
-                })
+                Ok(open)
             });
-            let refused = set.unwrap_or_else(|error| vec![io::Error::from(error).to_string()]);
-            for why in refused {
-                let path = folder.path.clone();
-                self.note(Problem { path, why });
-            }
+            let which = self.receives.attributes;
+            let done = match set {
+                Ok(open) if which.is_any() => attributes::apply(&open, which, &folder.attributes),
+                set => set
+                    .map(drop)
+                    .map_err(|error| io::Error::from(error).to_string()),
+            };
+            self.note_refused(&folder.path, done);
         }
     }
 }
@@ -644,6 +665,54 @@ mod tests {
             assert!(is_refused(&mut target, "results.tar", name), "{of}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// Where an ACL goes, its mask is the group's rights, unless the mode is set before.
+    #[test]
+    fn a_file_that_loses_its_acl_gets_the_senders_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("results.tar");
+        std::fs::write(&there, "x").unwrap();
+        // linux/posix_acl_xattr.h: the owner, user 1234, the group without rights, the mask, others.
+        let entries: [(u16, u16, u32); 5] = [
+            (1, 6, u32::MAX),
+            (2, 6, 1234),
+            (4, 0, u32::MAX),
+            (16, 6, u32::MAX),
+            (32, 0, u32::MAX),
+        ];
+        let acl = entries.iter().flat_map(|(tag, rights, id)| {
+            let (tag, rights) = (tag.to_le_bytes(), rights.to_le_bytes());
+            [&tag[..], &rights, &id.to_le_bytes()].concat()
+        });
+        let acl: Vec<u8> = 2_u32.to_le_bytes().into_iter().chain(acl).collect();
+        let name = "system.posix_acl_access";
+        match rustix::fs::setxattr(&there, name, &acl, rustix::fs::XattrFlags::empty()) {
+            Err(Errno::OPNOTSUPP) => return println!("skipped: the file system has no ACLs"),
+            set => set.unwrap(),
+        }
+        let stat = rustix::fs::stat(&there).unwrap();
+        assert_eq!(stat.st_mode & MODE_BITS, 0o660);
+        let mut target = target(folder.path(), false);
+        target.receives.preserves = true;
+        target.receives.attributes.acls = true;
+        let entry = Entry {
+            object: 1,
+            path: b"results.tar".to_vec(),
+            kind: Kind::File {
+                size: 1,
+                is_linked: false,
+            },
+            mode: 0o640,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
+            accessed: (0, 0),
+            attributes: vec![],
+        };
+        let prepared = target.prepare(&entry);
+        assert!(matches!(prepared, Prepared::Done(Outcome::Skipped)));
+        assert!(target.take_problems().is_empty());
+        let mode = rustix::fs::stat(&there).unwrap().st_mode;
+        assert_eq!(mode & MODE_BITS, 0o640);
     }
 
     fn part(target: &mut Target) -> Prepared {

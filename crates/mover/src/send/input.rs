@@ -163,14 +163,15 @@ pub fn named(name: &[u8], most_kept: u64) -> io::Result<(mpsc::Receiver<Walked>,
         accessed: (0, 0),
         attributes: vec![],
     };
-    let (named, walked) = mpsc::sync_channel(1);
+    let (named, walked) = mpsc::sync_channel(2);
     let identity = Identity::of(&file.metadata()?);
-    // There is room for it.
+    // There is room for both.
     let _ = named.send(Walked::Entry {
         entry,
         path: PathBuf::new(),
         identity,
     });
+    let _ = named.send(Walked::End);
     Ok((walked, Input::start(file, most_kept)))
 }
 

@@ -20,7 +20,7 @@ use fatpath_tree::attributes::weight_bytes;
 use source::{Files, Found};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{self, TryRecvError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use walk::Walked;
 
@@ -182,8 +182,8 @@ impl Sending {
             && attribute_bytes < MOST_MESSAGE_ATTRIBUTES
             && self.attribute_bytes < MOST_ATTRIBUTE_BYTES
         {
-            match walked.try_recv() {
-                Ok(Walked::Entry {
+            match walk::next(walked)? {
+                Some(Walked::Entry {
                     entry,
                     path,
                     identity,
@@ -214,9 +214,9 @@ impl Sending {
                     self.found.insert(object, found);
                     entries.push(Entry { object, ..entry });
                 }
-                Ok(Walked::Problem(problem)) => problems.push(problem),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => self.walked = None,
+                Some(Walked::Problem(problem)) => problems.push(problem),
+                Some(Walked::End) => self.walked = None,
+                None => break,
             }
         }
         problems
@@ -309,8 +309,7 @@ impl Sending {
     fn first_data(&mut self, extent: Extent) -> Option<Extent> {
         let Extent { object, offset, .. } = extent;
         let end = offset + extent.bytes;
-        let (from, until) = self.files.data(object, offset, end);
-        let until = until.min(from + AHEAD_BYTES);
+        let (from, until) = self.files.data(object, offset, end, AHEAD_BYTES);
         if offset < from {
             self.settled_bytes += from - offset;
             let (from, until) = (offset, from);

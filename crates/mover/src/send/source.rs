@@ -158,12 +158,13 @@ impl Files {
         self.files.len()
     }
 
-    /// The first stretch of it, from `from` to before `until`, that is to be sent; an empty one at the end: none is.
-    pub fn data(&mut self, object: u32, from: u64, until: u64) -> (u64, u64) {
+    /// The first stretch of it, from `from` to before `until`, that is to be sent, `most` bytes of it at most; an empty one at
+    /// the end: none is.
+    pub fn data(&mut self, object: u32, from: u64, until: u64, most: u64) -> (u64, u64) {
         let file = self.files.get(&object).filter(|file| file.has_holes);
-        let data = file.map(|file| holes::data(&file.file, from, until));
+        let data = file.map(|file| holes::data(&file.file, from, until, most));
         match data {
-            None => (from, until),
+            None => (from, until.min(from + most)),
             Some(Ok(data)) => data.unwrap_or((until, until)),
             Some(Err(error)) => {
                 self.fail(object, error.to_string());

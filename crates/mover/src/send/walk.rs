@@ -2,7 +2,7 @@
 //! Finds what there is to send, folders before what is in them, in a thread of its own that waits when it is far ahead.
 
 use crate::protocol::{Entry, Kind, Problem, Sends};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use fatpath_tree::attributes::{self, Attribute, Which};
 use fatpath_tree::links::Found;
 use fatpath_tree::{Identity, OURS, Patterns, Tree};
@@ -14,7 +14,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 
 /// How far it goes ahead, entries.
@@ -31,6 +32,23 @@ pub enum Walked {
     },
     /// What cannot be sent.
     Problem(Problem),
+    /// There is no more.
+    End,
+}
+
+/// What comes next; `None`: it is not found yet.
+///
+/// # Errors
+/// The thread died before the end: what is not named may be there, and is not to be deleted at the other end.
+pub fn next(walked: &mpsc::Receiver<Walked>) -> Result<Option<Walked>> {
+    match walked.try_recv() {
+        Ok(walked) => Ok(Some(walked)),
+        Err(TryRecvError::Empty) => Ok(None),
+        Err(TryRecvError::Disconnected) => bail!(
+            "the search for what is to be sent ended early, by an error of fatpath: what has arrived stays, and the same command \
+             goes on"
+        ),
+    }
 }
 
 /// Begins to walk through what is named of `tree`.
@@ -54,7 +72,8 @@ pub fn start(sends: &Sends, tree: Arc<Tree>) -> Result<mpsc::Receiver<Walked>> {
         .collect();
     thread::spawn(move || {
         // Where nobody listens any more, the transfer has ended.
-        let _ = paths.iter().try_for_each(|path| walk.top(path));
+        let all = paths.iter().try_for_each(|path| walk.top(path));
+        let _ = all.and_then(|()| walk.say(Walked::End));
     });
     Ok(walked)
 }
@@ -190,8 +209,8 @@ impl Walk {
     fn file(&self, name: &[u8], metadata: &Metadata) -> Kind {
         let names = metadata.nlink();
         let linked = self.linked.as_ref().filter(|_| names > 1);
-        let inode = (metadata.dev(), metadata.ino());
-        match linked.and_then(|linked| linked.borrow_mut().name(inode, names, name)) {
+        let file = Identity::of(metadata);
+        match linked.and_then(|linked| linked.borrow_mut().name(file, names, name)) {
             Some(of) => Kind::HardLink { of },
             None => Kind::File {
                 size: metadata.size(),
@@ -237,13 +256,16 @@ mod tests {
                 },
                 ..Sends::default()
             };
-            let entries = start(&sends, Arc::new(Tree::Everywhere))
+            let mut walked: Vec<_> = start(&sends, Arc::new(Tree::Everywhere))
                 .unwrap()
                 .into_iter()
-                .map(|walked| match walked {
-                    Walked::Entry { entry, .. } => String::from_utf8(entry.path).unwrap(),
-                    Walked::Problem(problem) => panic!("{}", problem.why),
-                });
+                .collect();
+            assert!(matches!(walked.pop(), Some(Walked::End)));
+            let entries = walked.into_iter().map(|walked| match walked {
+                Walked::Entry { entry, .. } => String::from_utf8(entry.path).unwrap(),
+                Walked::Problem(problem) => panic!("{}", problem.why),
+                Walked::End => panic!("an end before the last"),
+            });
             entries.collect::<Vec<_>>()
         };
         let all = [
@@ -259,5 +281,15 @@ mod tests {
         assert_eq!(found(&[], &[]), all);
         let some = ["top", "top/a", "top/a/keep.o", "top/link"];
         assert_eq!(found(&["*.o", "tmp", "/top/z", "/a"], &["a/keep.o"]), some);
+    }
+
+    #[test]
+    fn a_thread_that_died_is_not_the_end() {
+        let (found, walked) = mpsc::sync_channel(1);
+        assert!(matches!(next(&walked), Ok(None)));
+        assert!(found.send(Walked::End).is_ok());
+        assert!(matches!(next(&walked), Ok(Some(Walked::End))));
+        drop(found);
+        assert!(next(&walked).is_err());
     }
 }
