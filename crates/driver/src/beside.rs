@@ -7,18 +7,26 @@ use std::time::Duration;
 /// line is broken, or something between forgot it. Losses alone keep nothing silent for so long.
 const SILENT_BESIDE_OTHERS: Duration = Duration::from_secs(5);
 
-/// The first to give up, of those that were silent for so long each; `None` of one: nothing is known of it.
+/// How one of them stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Quiet {
+    /// For how long the other end has owed an answer and said nothing; zero: it owes none.
+    pub silent_for: Duration,
+    /// It has answered at some time: that it is not silent for long says something only then.
+    pub was_heard: bool,
+}
+
+/// The first to give up; `None` of one: there is nothing to give up yet.
 pub fn silent_beside(
     silence: Duration,
-    silent_for: impl Iterator<Item = Option<Duration>> + Clone,
+    all: impl Iterator<Item = Option<Quiet>> + Clone,
 ) -> Option<usize> {
     let most = (silence / 2).min(SILENT_BESIDE_OTHERS);
-    let mut known = silent_for.clone().flatten();
     // Where none speaks, the path is silent as a whole.
-    let one_speaks = known.any(|silent| silent < most / 2);
-    let place = silent_for
-        .into_iter()
-        .position(|silent| silent.is_some_and(|silent| silent >= most));
+    let mut known = all.clone().flatten();
+    let one_speaks = known.any(|one| one.was_heard && one.silent_for < most / 2);
+    let mut all = all.into_iter();
+    let place = all.position(|one| one.is_some_and(|one| one.silent_for >= most));
     place.filter(|_| one_speaks)
 }
 
@@ -28,15 +36,24 @@ mod tests {
 
     #[test]
     fn one_is_given_up_where_another_speaks() {
-        let first = |silence_s, silent_ms: &[Option<u64>]| {
-            let silent_for = silent_ms.iter().map(|ms| ms.map(Duration::from_millis));
-            silent_beside(Duration::from_secs(silence_s), silent_for)
+        let first = |silence_s, all: &[Option<(u64, bool)>]| {
+            let all = all.iter().map(|one| {
+                one.map(|(silent_ms, was_heard)| Quiet {
+                    silent_for: Duration::from_millis(silent_ms),
+                    was_heard,
+                })
+            });
+            silent_beside(Duration::from_secs(silence_s), all)
         };
-        assert_eq!(first(30, &[Some(100), Some(5000)]), Some(1));
-        assert_eq!(first(30, &[Some(2500), Some(5000)]), None);
-        assert_eq!(first(30, &[Some(100), Some(4999)]), None);
-        assert_eq!(first(2, &[Some(1000), None, Some(499)]), Some(0));
-        assert_eq!(first(2, &[Some(1000), None]), None);
-        assert_eq!(first(2, &[Some(1000)]), None);
+        let heard = |silent_ms| Some((silent_ms, true));
+        let unheard = |silent_ms| Some((silent_ms, false));
+        assert_eq!(first(30, &[heard(100), heard(5000)]), Some(1));
+        assert_eq!(first(30, &[heard(100), unheard(5000)]), Some(1));
+        assert_eq!(first(30, &[heard(2500), heard(5000)]), None);
+        assert_eq!(first(30, &[unheard(100), unheard(5000)]), None);
+        assert_eq!(first(30, &[heard(100), heard(4999)]), None);
+        assert_eq!(first(2, &[heard(1000), None, heard(499)]), Some(0));
+        assert_eq!(first(2, &[heard(1000), None]), None);
+        assert_eq!(first(2, &[heard(1000)]), None);
     }
 }

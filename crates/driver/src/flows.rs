@@ -3,10 +3,10 @@
 //! sends from one queue, as it gets on. So a path that gives each flow a share, or spreads flows over several lines, carries
 //! more of them together.
 
-use crate::beside::silent_beside;
+use crate::beside::{Quiet, silent_beside};
 use crate::receive::wait_all as wait_to_receive;
 use crate::send::wait_all as wait_to_send;
-use crate::{RecvEnd, SendEnd, Sink, Source, StepError};
+use crate::{LATE, RecvEnd, SendEnd, Sink, Source, StepError};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, Queue};
 use std::time::{Duration, Instant};
@@ -98,9 +98,12 @@ impl SendFlows {
     pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
         self.give_up_silent();
         self.deal();
-        let mut has_worked = false;
+        let (begun, mut has_worked) = (Instant::now(), false);
         for flow in &mut self.flows {
             has_worked |= flow.work(source)?;
+        }
+        if begun.elapsed() >= LATE {
+            self.peer_is_alive(); // it may have spoken by any flow while the source stood
         }
         if !has_worked {
             wait_to_send(&mut self.flows, wait)?;
@@ -110,11 +113,13 @@ impl SendFlows {
 
     /// What a flow had that is silent beside others is theirs.
     fn give_up_silent(&mut self) {
-        let silent_for = self.flows.iter().map(|flow| {
-            let owes_nothing = flow.knows_peer().then_some(Duration::ZERO);
-            flow.silent_for().or(owes_nothing)
+        let flows = self.flows.iter().map(|flow| {
+            flow.knows_peer().then(|| Quiet {
+                silent_for: flow.silent_for().unwrap_or_default(),
+                was_heard: flow.was_heard(),
+            })
         });
-        let Some(place) = silent_beside(self.flows[0].silence(), silent_for) else {
+        let Some(place) = silent_beside(self.flows[0].silence(), flows) else {
             return;
         };
         let flow = self.flows.swap_remove(place);

@@ -20,6 +20,7 @@ pub mod tcp;
 
 use fatpath_transport::{CloseCode, Refused, Run, frame::Write};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 pub use flows::{RecvFlows, SendFlows};
 pub use ping::{Ping, Pong};
@@ -28,7 +29,7 @@ pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};
 
 /// An end whose source or sink took so long did not listen meanwhile: silence of the other one does not count.
-const LATE_NS: u64 = 100_000_000;
+const LATE: Duration = Duration::from_millis(100);
 
 /// Where the sender reads the bytes of runs.
 pub trait Source {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that writes the data.
 
-use crate::{LATE_NS, Sink, Socket, StepError, socket};
+use crate::{LATE, Sink, Socket, StepError, socket};
 use fatpath_tcp::ReceiverFigures;
 use fatpath_transport::{CloseCode, Ecn, FlowSecret, Receiver, Spec, SpecError};
 use std::net::SocketAddr;
@@ -127,7 +127,7 @@ impl RecvEnd {
         if !writes.is_empty() {
             sink.write(flow, &writes);
         }
-        if self.now_ns() - now_ns >= LATE_NS {
+        if self.now_ns() - now_ns >= LATE.as_nanos() as u64 {
             self.peer_is_alive(); // it may have spoken while the sink stood
         }
         Ok(count)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has the data.
 
-use crate::{LATE_NS, Socket, Source, StepError, socket};
+use crate::{LATE, Socket, Source, StepError, socket};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Ecn, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
 use rustix::thread::set_current_timer_slack;
@@ -19,6 +19,8 @@ pub struct SendEnd {
     sender: Sender,
     /// Where the receiver is: as given, then where its newest datagram came from.
     peer: Option<SocketAddr>,
+    /// Something that verifies came from there.
+    was_heard: bool,
     begun: Instant,
     datagram_bytes: usize,
     silence: Duration,
@@ -46,6 +48,7 @@ impl SendEnd {
             socket,
             sender: Sender::new(spec, secret, rtt.as_nanos() as u64, 0)?,
             peer,
+            was_heard: false,
             begun: Instant::now(),
             datagram_bytes: spec.datagram_bytes.into(),
             silence: Duration::from_nanos(spec.silence_ns),
@@ -80,6 +83,11 @@ impl SendEnd {
     pub(crate) fn silent_for(&self) -> Option<Duration> {
         let since_ns = self.sender.silent_since_ns()?;
         Some(Duration::from_nanos(self.now_ns().saturating_sub(since_ns)))
+    }
+
+    /// The other end has said something that verifies.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.was_heard
     }
 
     /// How long silence may last.
@@ -132,7 +140,12 @@ impl SendEnd {
     /// # Errors
     /// The connection cannot go on.
     pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
-        if !self.work(source)? {
+        let begun = Instant::now();
+        let has_worked = self.work(source)?;
+        if begun.elapsed() >= LATE {
+            self.peer_is_alive(); // it may have spoken while the source stood
+        }
+        if !has_worked {
             wait_all(std::slice::from_mut(self), wait)?;
         }
         Ok(())
@@ -150,9 +163,6 @@ impl SendEnd {
             self.sender.handle_timeout(now_ns);
         }
         let sent = self.transmit(source)?;
-        if self.now_ns() - now_ns >= LATE_NS {
-            self.peer_is_alive(); // it may have spoken while the source stood
-        }
         if let Some(code) = self.sender.closed_by_peer() {
             return Err(StepError::Closed(code));
         }
@@ -162,10 +172,12 @@ impl SendEnd {
     fn receive(&mut self) -> Result<usize, StepError> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let (sender, peer) = (&mut self.sender, &mut self.peer);
+        let was_heard = &mut self.was_heard;
         let count = self.socket.receive(|from, _, datagram| {
             // What does not verify changes nothing.
             if sender.handle_datagram(now_ns, datagram).is_ok() {
                 *peer = Some(from);
+                *was_heard = true;
             }
         })?;
         Ok(count)

@@ -4,6 +4,7 @@
 use super::*;
 use fatpath_transport::{Cipher, Ecn, Extent, FlowSecret, Secret, Spec};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -53,8 +54,11 @@ impl Sink for Checked {
     }
 }
 
+/// On a port that no other test of this process had, whose ends share keys with those of this one and may still send there.
 fn socket() -> (Socket, Bound) {
-    Socket::bind(HERE, 50_000..=51_000, std::process::id() as u16).unwrap()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = (std::process::id() as u16).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+    Socket::bind(HERE, 50_000..=51_000, first).unwrap()
 }
 
 /// Moves `bytes` in two objects; `receiver_knows`: which of the two ends knows where the other is.
@@ -331,4 +335,83 @@ fn when_all_flows_are_silent_none_is_given_up() {
     };
     assert!(matches!(failed, StepError::Silent { .. }), "{failed}");
     assert_eq!(sender.given_up(), 0);
+}
+
+/// One that began later than another was not heard for that: it is as silent.
+#[test]
+fn a_flow_that_began_later_does_not_speak() {
+    let spec = Spec {
+        silence_ns: 1_000_000_000,
+        ..Spec::default()
+    };
+    let gone = UdpSocket::bind((HERE, 0)).unwrap();
+    let peer = gone.local_addr().unwrap();
+    let [mut first, second] = [1, 3].map(|transfer| {
+        let end = SendEnd::new(socket().0, &spec, flow(transfer), Some(peer), RTT);
+        end.unwrap()
+    });
+    let extent = |object| Extent {
+        object,
+        offset: 0,
+        bytes: 3_000_000,
+    };
+    first.send(extent(0));
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(400) {
+        first.step(&mut Pattern, WAIT).unwrap();
+    }
+    let mut sender = SendFlows::new(vec![first, second]);
+    sender.send(extent(1));
+    let failed = loop {
+        assert!(begun.elapsed().as_secs() < 30, "silence is not told");
+        if let Err(failed) = sender.step(&mut Pattern, WAIT) {
+            break failed;
+        }
+    };
+    assert!(matches!(failed, StepError::Silent { .. }), "{failed}");
+    assert_eq!(sender.given_up(), 0);
+}
+
+/// A source that stood for one flow did not let any other listen.
+#[test]
+fn a_source_that_stands_still_for_one_flow_ends_no_other() {
+    struct Standing(Option<Duration>);
+    impl Source for Standing {
+        fn read(&mut self, run: &Run, into: &mut [u8]) {
+            // Both flows have bytes on their way by then.
+            if run.offset >= 2_000_000 {
+                self.0.take().into_iter().for_each(thread::sleep);
+            }
+            Pattern.read(run, into);
+        }
+    }
+    let spec = Spec {
+        silence_ns: 1_000_000_000,
+        ..Spec::default()
+    };
+    let mut receivers = Vec::new();
+    let flows = [1, 3].map(|transfer| {
+        let ((here, _), (there, there_at)) = (socket(), socket());
+        receivers.push(RecvEnd::new(there, &spec, flow(transfer), None, RTT).unwrap());
+        SendEnd::new(here, &spec, flow(transfer), Some(there_at.address), RTT).unwrap()
+    });
+    let mut sender = SendFlows::new(flows.into());
+    let bytes = 6_000_000;
+    sender.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes,
+    });
+    let (mut source, mut sink) = (
+        Standing(Some(Duration::from_millis(700))),
+        Checked::default(),
+    );
+    while !sender.is_done() {
+        sender.step(&mut source, Duration::ZERO).unwrap();
+        for receiver in &mut receivers {
+            receiver.step(&mut sink, Duration::ZERO).unwrap();
+        }
+    }
+    assert_eq!(source.0, None);
+    assert_eq!((sink.bytes, sender.given_up()), (bytes, 0));
 }

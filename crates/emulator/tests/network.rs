@@ -225,10 +225,20 @@ fn round_trip(near: &UdpSocket, far: &UdpSocket) -> io::Result<Duration> {
     let mut bytes = [0; 100];
     let start = Instant::now();
     near.send(&bytes)?;
-    let (_, from) = far.recv_from(&mut bytes)?;
+    let (_, from) = received(far, &mut bytes)?;
     far.send_to(&bytes, from)?;
-    near.recv(&mut bytes)?;
+    received(near, &mut bytes)?;
     Ok(start.elapsed())
+}
+
+/// A wait with a timeout ends with EINTR when the process was stopped or frozen (signal(7)).
+fn received(socket: &UdpSocket, bytes: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    loop {
+        match socket.recv_from(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => return received,
+        }
+    }
 }
 
 /// 200 packets of 1,000 bytes at once, at 1,000 bytes a second, into a queue of 50,000 bytes.

@@ -2,8 +2,8 @@
 //! The end that has the data.
 
 use super::connection::{Connection, each, newest, wait};
-use crate::beside::silent_beside;
-use crate::{LATE_NS, Source, StepError};
+use crate::beside::{Quiet, silent_beside};
+use crate::{LATE, Source, StepError};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, Queue, Record};
 use std::io;
@@ -136,7 +136,7 @@ impl SendEnd {
         let (has_left, ended) = each(connections, |connection| fill(connection, queue, source))?;
         self.give_up(ended)?;
         has_moved |= has_left;
-        if begun.elapsed() >= Duration::from_nanos(LATE_NS) {
+        if begun.elapsed() >= LATE {
             self.peer_is_alive(); // it may have spoken while the source stood
         }
         if let Some(code) = self.closed_by_peer {
@@ -170,9 +170,13 @@ impl SendEnd {
 
     /// Of several one may be silent alone, where something between forgot it.
     fn judge_silence(&mut self) -> Result<(), StepError> {
-        let connections = self.connections.iter();
-        let silent_for = connections.map(|connection| Some(connection.silent_for()));
-        if let Some(place) = silent_beside(self.silence, silent_for) {
+        let connections = self.connections.iter().map(|connection| {
+            Some(Quiet {
+                silent_for: connection.silent_for(),
+                was_heard: true,
+            })
+        });
+        if let Some(place) = silent_beside(self.silence, connections) {
             let silent = self.connections.swap_remove(place);
             return self.give_up(vec![silent]);
         }
