@@ -12,20 +12,19 @@ const SILENT_BESIDE_OTHERS: Duration = Duration::from_secs(5);
 pub struct Quiet {
     /// For how long the other end has owed an answer and said nothing; zero: it owes none.
     pub silent_for: Duration,
-    /// It has answered at some time: that it is not silent for long says something only then.
+    /// It has answered at some time. One that never did may owe an answer for a short time only because it has just begun.
     pub was_heard: bool,
 }
 
 /// The first to give up; `None` of one: there is nothing to give up yet.
 pub fn silent_beside(
     silence: Duration,
-    all: impl Iterator<Item = Option<Quiet>> + Clone,
+    mut all: impl Iterator<Item = Option<Quiet>> + Clone,
 ) -> Option<usize> {
     let most = (silence / 2).min(SILENT_BESIDE_OTHERS);
     // Where none speaks, the path is silent as a whole.
     let mut known = all.clone().flatten();
     let one_speaks = known.any(|one| one.was_heard && one.silent_for < most / 2);
-    let mut all = all.into_iter();
     let place = all.position(|one| one.is_some_and(|one| one.silent_for >= most));
     place.filter(|_| one_speaks)
 }

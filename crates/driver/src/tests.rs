@@ -307,25 +307,32 @@ fn a_flow_that_is_silent_beside_others_leaves_them_its_work() {
     drop(blocked);
 }
 
-/// A path that is silent as a whole is no reason to give up flows one by one.
-#[test]
-fn when_all_flows_are_silent_none_is_given_up() {
-    let spec = Spec {
+fn silent_within_a_second() -> Spec {
+    Spec {
         silence_ns: 1_000_000_000,
         ..Spec::default()
-    };
-    let gone = UdpSocket::bind((HERE, 0)).unwrap();
-    let peer = gone.local_addr().unwrap();
-    let flows = [1, 3].map(|transfer| {
-        let end = SendEnd::new(socket().0, &spec, flow(transfer), Some(peer), RTT);
-        end.unwrap()
-    });
-    let mut sender = SendFlows::new(flows.into());
-    sender.send(Extent {
-        object: 0,
+    }
+}
+
+fn megabytes(object: u32) -> Extent {
+    Extent {
+        object,
         offset: 0,
         bytes: 3_000_000,
-    });
+    }
+}
+
+/// Two ends that send to a port from which nothing comes back.
+fn unanswered(gone: &UdpSocket) -> [SendEnd; 2] {
+    let (spec, peer) = (silent_within_a_second(), gone.local_addr().unwrap());
+    [1, 3].map(|transfer| {
+        let end = SendEnd::new(socket().0, &spec, flow(transfer), Some(peer), RTT);
+        end.unwrap()
+    })
+}
+
+/// They say that the other end is silent, and none was given up before.
+fn are_silent_together(mut sender: SendFlows) {
     let begun = std::time::Instant::now();
     let failed = loop {
         assert!(begun.elapsed().as_secs() < 30, "silence is not told");
@@ -337,42 +344,31 @@ fn when_all_flows_are_silent_none_is_given_up() {
     assert_eq!(sender.given_up(), 0);
 }
 
-/// One that began later than another was not heard for that: it is as silent.
+/// A path that is silent as a whole is no reason to give up flows one by one.
+#[test]
+fn when_all_flows_are_silent_none_is_given_up() {
+    let gone = UdpSocket::bind((HERE, 0)).unwrap();
+    let mut sender = SendFlows::new(unanswered(&gone).into());
+    sender.send(megabytes(0));
+    are_silent_together(sender);
+}
+
+/// That one began to send after another does not mean that it was answered.
 #[test]
 fn a_flow_that_began_later_does_not_speak() {
-    let spec = Spec {
-        silence_ns: 1_000_000_000,
-        ..Spec::default()
-    };
     let gone = UdpSocket::bind((HERE, 0)).unwrap();
-    let peer = gone.local_addr().unwrap();
-    let [mut first, second] = [1, 3].map(|transfer| {
-        let end = SendEnd::new(socket().0, &spec, flow(transfer), Some(peer), RTT);
-        end.unwrap()
-    });
-    let extent = |object| Extent {
-        object,
-        offset: 0,
-        bytes: 3_000_000,
-    };
-    first.send(extent(0));
+    let [mut first, second] = unanswered(&gone);
+    first.send(megabytes(0));
     let begun = std::time::Instant::now();
     while begun.elapsed() < Duration::from_millis(400) {
         first.step(&mut Pattern, WAIT).unwrap();
     }
     let mut sender = SendFlows::new(vec![first, second]);
-    sender.send(extent(1));
-    let failed = loop {
-        assert!(begun.elapsed().as_secs() < 30, "silence is not told");
-        if let Err(failed) = sender.step(&mut Pattern, WAIT) {
-            break failed;
-        }
-    };
-    assert!(matches!(failed, StepError::Silent { .. }), "{failed}");
-    assert_eq!(sender.given_up(), 0);
+    sender.send(megabytes(1));
+    are_silent_together(sender);
 }
 
-/// A source that stood for one flow did not let any other listen.
+/// While the source stands for one flow, no other reads what its other end says: that is no silence.
 #[test]
 fn a_source_that_stands_still_for_one_flow_ends_no_other() {
     struct Standing(Option<Duration>);
@@ -385,10 +381,7 @@ fn a_source_that_stands_still_for_one_flow_ends_no_other() {
             Pattern.read(run, into);
         }
     }
-    let spec = Spec {
-        silence_ns: 1_000_000_000,
-        ..Spec::default()
-    };
+    let spec = silent_within_a_second();
     let mut receivers = Vec::new();
     let flows = [1, 3].map(|transfer| {
         let ((here, _), (there, there_at)) = (socket(), socket());

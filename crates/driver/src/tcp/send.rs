@@ -173,7 +173,7 @@ impl SendEnd {
         let connections = self.connections.iter().map(|connection| {
             Some(Quiet {
                 silent_for: connection.silent_for(),
-                was_heard: true,
+                was_heard: true, // or there was no connection
             })
         });
         if let Some(place) = silent_beside(self.silence, connections) {
