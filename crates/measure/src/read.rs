@@ -440,7 +440,7 @@ mod tests {
             };
             assert_eq!(waits_us("") + 50 * S, waits_us("patience = '1min'\n"));
             let found = problems(&format!("{test}patience = '2h'\n"));
-            assert!(found[0].contains("0 s to 1 h"), "{found:?}");
+            assert!(found[0].contains("0 us to 3600 s"), "{found:?}");
         }
         let running = PING.replace("ping", "iperf3");
         let found = problems(&format!("{running}patience = '1min'\n"));
