@@ -226,7 +226,7 @@ fn a_bad_policy_changes_nothing() {
         said.contains("policy.toml:4:") && said.contains("nosuchlaw"),
         "{said}"
     );
-    rustix::process::kill_process(pid(&daemon), rustix::process::Signal::HUP).unwrap();
+    daemon.hang_up();
     until("the daemon to refuse it", || {
         daemon.stderr().contains("stays in force").then_some(())
     });
@@ -244,7 +244,7 @@ fn sighup_reads_the_file_again() {
     let Some(_alone) = alone() else { return };
     let daemon = Daemon::start(RULE);
     daemon.write_policy(&RULE.replace("'one'", "'two'"));
-    rustix::process::kill_process(pid(&daemon), rustix::process::Signal::HUP).unwrap();
+    daemon.hang_up();
     until("the new rule", || {
         (daemon.json(&["status"])["kernel"]["rules"] == serde_json::json!(["two"])).then_some(())
     });

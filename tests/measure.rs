@@ -40,13 +40,6 @@ fn is_installed(program: &str) -> bool {
     found.is_ok_and(|found| found.status.success())
 }
 
-/// The daemon reads its files again.
-fn hang_up(daemon: &Daemon) {
-    let pid = i32::try_from(daemon.child.id()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-}
-
 /// Of 20 ms and 50 Mb/s.
 const TRUTHS: [(&str, &str, &str, f64, f64); 4] = [
     ("ping", "ping", "rtt_avg", 20.0, 40.0),
@@ -100,7 +93,7 @@ fn a_daemon_runs_tests_and_archives_what_they_gave() {
     let file = daemon.path("measure.toml");
     let fails = BEATS.replace("beat", "fails").replace("'echo'", "'false'");
     std::fs::write(&file, format!("{BEATS}{fails}")).unwrap();
-    hang_up(&daemon);
+    daemon.hang_up();
     until("two runs", || {
         (runs(&daemon, "beat").len() >= 2).then_some(())
     });
@@ -123,7 +116,7 @@ fn a_daemon_runs_tests_and_archives_what_they_gave() {
     );
     // A file that is wrong changes nothing, and is reported.
     std::fs::write(&file, format!("{BEATS}nam = 1\n")).unwrap();
-    hang_up(&daemon);
+    daemon.hang_up();
     let error = until("the error", || {
         let status = status(&daemon);
         Some((
@@ -139,7 +132,7 @@ fn a_daemon_runs_tests_and_archives_what_they_gave() {
         "{error:?}"
     );
     std::fs::remove_file(&file).unwrap();
-    hang_up(&daemon);
+    daemon.hang_up();
     until("the end of tests", || {
         status(&daemon).is_null().then_some(())
     });
@@ -156,7 +149,7 @@ fn a_test_runs_when_it_is_asked_for() {
     let held = |test: String| test.replace("run =", "resource = 'disk'\nrun =");
     let file = format!("{}{}", held(once), held(twin));
     std::fs::write(daemon.path("measure.toml"), file).unwrap();
-    hang_up(&daemon);
+    daemon.hang_up();
     until("the file", || (status(&daemon)["tests"] == 2).then_some(()));
     let outcome = daemon.json(&["measure", "now", "beat"]);
     assert_eq!(outcome["values"]["x"], serde_json::json!([7.0, "ms"]));
@@ -188,7 +181,7 @@ fn a_test_runs_when_it_is_asked_for() {
         );
     });
     std::fs::remove_file(daemon.path("measure.toml")).unwrap();
-    hang_up(&daemon);
+    daemon.hang_up();
 }
 
 #[test]

@@ -160,13 +160,6 @@ const TEST: &str = "[[test]]\nname = 'far'\ntool = 'program'\nto = '192.0.2.7'\n
     run = ['echo', '{\"rtt\": 80, \"rate\": 2e8}']\nvalues.rtt = { field = 'rtt', unit = 'ms' }\n\
     values.rate = { field = 'rate', unit = 'b/s' }\n";
 
-/// The daemon reads its files again.
-fn hang_up(daemon: &Daemon) {
-    let pid = i32::try_from(daemon.child.id()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-}
-
 #[test]
 fn a_rule_goes_by_tests_where_no_flow_said_anything() {
     let Some(_alone) = alone() else { return };
@@ -179,7 +172,7 @@ fn a_rule_goes_by_tests_where_no_flow_said_anything() {
         "{unmeasured}"
     );
     std::fs::write(daemon.path("measure.toml"), TEST).unwrap();
-    hang_up(&daemon);
+    daemon.hang_up();
     let by_test = in_force(&daemon, "the test to count", |_, _| true);
     assert_eq!(by_test, (80.0, 200.0));
     let file = daemon.path("policy.toml");

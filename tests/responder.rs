@@ -8,7 +8,7 @@ mod support;
 use fatpath_measure::{Server, pem};
 use fatpath_peer::{AuthError, Key, connect};
 use fatpath_responder::{Whom, lend};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -16,6 +16,7 @@ use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 use support::responder::{Ends, PORT, WITHIN};
 use support::{Daemon, FATPATH, alone, until, until_within};
@@ -149,8 +150,7 @@ fn one_way_delay_is_told_apart_with_its_doubt_and_archived() {
          key = '{key}'\ntrust = '{trust}'\nclock_error = '1ms'\n"
     );
     fs::write(daemon.path("measure.toml"), test).unwrap();
-    let pid = Pid::from_raw(i32::try_from(daemon.child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::HUP).unwrap();
+    daemon.hang_up();
     let run = until("its event", || {
         archived(&daemon, |run| run["body"]["note"].is_null())
     });
@@ -232,8 +232,7 @@ fn the_rate_of_a_path_is_found_counted_and_archived() {
          most_rate = '2gbit'\nkey = '{key}'\ntrust = '{trust}'\n"
     );
     fs::write(daemon.path("measure.toml"), test).unwrap();
-    let pid = Pid::from_raw(i32::try_from(daemon.child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::HUP).unwrap();
+    daemon.hang_up();
     // After a failure every second, then every fourth run is made.
     let run = until_within(long, "its event", || {
         archived(&daemon, |run| is_right(&run["body"]["values"]))
@@ -474,7 +473,7 @@ fn tests_that_load_the_path_wait_for_one_another() {
     // Who has gone while it waited keeps nobody away, not itself either.
     let gone = ends.asking("iperf3", "stranger", &["--patience", "60s"]);
     let mut gone = { gone }.stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(1));
     gone.kill().unwrap();
     gone.wait().unwrap();
     let patient = ["--duration", "1s", "--patience", "60s"];
@@ -507,6 +506,86 @@ fn tests_that_load_the_path_wait_for_one_another() {
     let wanted = wanted.map(|(event, name)| (json!(event), json!(name)));
     let wanted: Vec<_> = wanted.iter().map(|(event, name)| (event, name)).collect();
     assert_eq!(order, wanted);
+}
+
+/// Nor does a test of the daemon beside a responder load what that one's test loads.
+#[test]
+fn a_daemon_and_a_responder_of_one_host_wait_for_one_another() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("leases", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    let (began, end) = (ends.path("began"), ends.path("end"));
+    let script = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.05; done; echo {{}}",
+        began.display(),
+        end.display()
+    );
+    let test = format!(
+        "[[test]]\nname = 'holds'\ntool = 'program'\nevery = '168h'\nduration = '1s'\nresource = 'wan'\n\
+         run = ['sh', '-c', '{script}']\nvalues.x = {{ field = 'x', unit = 'ms' }}\n"
+    );
+    ends.write_file(&format!(
+        "kinds = ['iperf3']\nrate = '100mbit'\nbytes_a_day = '2GB'\n{test}"
+    ));
+    let daemon = Daemon::start_in(Some(&ends.lab.namespace("b")), "[archive]\n");
+    fs::copy(ends.path("measure.toml"), daemon.path("measure.toml")).unwrap();
+    daemon.hang_up();
+    let status = || daemon.json(&["status"])["measure"].clone();
+    until("the file", || (status()["tests"] == 1).then_some(()));
+    ends.respond();
+    let asks = |more: &[&str]| {
+        let words = [&["--duration", "1s", "--rate", "1mbit"], more].concat();
+        let output = ends.asking("iperf3", "a", &words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| daemon.ask(&["measure", "now", "holds"]));
+        until("its beginning", || began.exists().then_some(()));
+        let said = asks(&["--patience", "0s"]);
+        assert!(said.contains("another test loads its path"), "{said}");
+        fs::write(&end, "").unwrap();
+    });
+    let said = asks(&["--patience", "20s"]);
+    assert!(said.contains("goodput"), "{said}");
+    // The other way round, until the responder is killed.
+    fs::remove_file(&began).unwrap();
+    let long = ["--duration", "30s", "--rate", "1mbit"];
+    let mut first = ends.asking("iperf3", "a", &long);
+    let mut first = first.stdout(Stdio::null()).spawn().unwrap();
+    until("a server", || listens(&ends).then_some(()));
+    thread::scope(|scope| {
+        scope.spawn(|| daemon.ask(&["measure", "now", "holds"]));
+        until("the test", || {
+            let running = status()["running"].to_string();
+            running.contains("holds").then_some(())
+        });
+        // Ten times as long as it waits between two looks.
+        thread::sleep(Duration::from_secs(1));
+        assert!(!began.exists(), "both load");
+        ends.end(Signal::KILL);
+        until("its beginning", || began.exists().then_some(()));
+    });
+    assert!(!first.wait().unwrap().success());
+}
+
+/// Of the keys that a test of throughput needs.
+#[test]
+fn who_is_killed_during_a_test_leaves_no_file() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over("files", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    ends.write_file("kinds = ['iperf3']\nrate = '100mbit'\nbytes_a_day = '2GB'");
+    ends.respond();
+    let mut asking = ends.asking("iperf3", "a", &["--duration", "30s", "--rate", "1mbit"]);
+    let mut asking = asking.stdout(Stdio::null()).spawn().unwrap();
+    until("the client", || {
+        let sends = ["ss", "-Htn", "dport = :5201"];
+        let connections = ends.lab.output("a", &sends);
+        connections.contains("ESTAB").then_some(())
+    });
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+    ends.end(Signal::KILL);
+    let left: Vec<_> = fs::read_dir(ends.path("tmp")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// The first run in the archive for which `is_it`.

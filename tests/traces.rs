@@ -4,7 +4,7 @@
 
 mod support;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -251,7 +251,7 @@ fn so_many_files_stay_over_policies() {
         };
         // As `systemctl reload` does it.
         daemon.write_policy(&policy);
-        kill_process(Pid::from_child(&daemon.child), Signal::HUP).unwrap();
+        daemon.hang_up();
         until("a file of this policy to grow", || {
             flows.exchange(2000);
             files(&folder).iter().any(is_new).then_some(())

@@ -346,6 +346,12 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
+    /// It reads its files again.
+    pub fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// As systemd ends it: what it gave stays.
     pub fn end(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);

@@ -40,6 +40,8 @@ impl Ends {
             lab,
             responder: None,
         };
+        fs::create_dir(ends.path("tmp")).unwrap();
+        fs::set_permissions(ends.path("tmp"), Permissions::from_mode(0o777)).unwrap();
         for end in ["a", "b", "stranger"] {
             ends.keys(&["new", "--key", &ends.text(end)]);
         }
@@ -104,7 +106,9 @@ impl Ends {
             FATPATH, "measure", "respond", "--json", "--user", "nobody", "--file", &file, "--key",
             &key, "--used", &used,
         ];
-        self.lab.command("b", &words)
+        let mut command = self.lab.command("b", &words);
+        command.env("TMPDIR", self.path("tmp"));
+        command
     }
 
     /// The first event of the name for which `is_it`, once the responder has said it.
@@ -138,7 +142,9 @@ impl Ends {
         let words = [
             FATPATH, "measure", test, &host, "--json", "--key", &key, "--trust", &trust,
         ];
-        self.lab.command("a", &[&words[..], more].concat())
+        let mut command = self.lab.command("a", &[&words[..], more].concat());
+        command.env("TMPDIR", self.path("tmp"));
+        command
     }
 
     pub fn one_way(&self, more: &[&str]) -> Output {

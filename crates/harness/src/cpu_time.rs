@@ -13,7 +13,12 @@ pub fn own() -> Duration {
 
 /// Of the children of this process that were waited for, to 1/100 s.
 pub fn of_children() -> Result<Duration> {
-    of_stat("/proc/self/stat", [15, 16])
+    of_children_of(std::process::id())
+}
+
+/// Of the children of another process that it waited for, and of theirs, to 1/100 s.
+pub fn of_children_of(pid: u32) -> Result<Duration> {
+    of_stat(&format!("/proc/{pid}/stat"), [15, 16])
 }
 
 /// Of another process, to 1/100 s.

@@ -7,9 +7,11 @@
 
 mod cgroup;
 mod guard;
+mod handed;
 
 use cgroup::Cgroup;
 use guard::Guard;
+pub use handed::HandedFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};

@@ -153,3 +153,18 @@ fn a_cgroup_holds_also_what_left_its_session() {
     assert!(!mount.join(folder).exists(), "the cgroup is removed");
     until_gone(ended.output.lines().next().unwrap());
 }
+
+#[test]
+fn a_program_reads_what_it_is_handed_and_no_folder_has_it() {
+    let handed = HandedFile::new("a key").unwrap();
+    let path = handed.path();
+    // Each time from its beginning.
+    for _ in 0..2 {
+        let ended = run(&["cat".to_owned(), path.clone()], LONG, || true).unwrap();
+        assert_eq!((&*ended.output, &*ended.errors), ("a key", ""));
+    }
+    let is_at = std::fs::read_link(&path).unwrap();
+    assert!(is_at.to_string_lossy().starts_with("/memfd:"), "{is_at:?}");
+    drop(handed);
+    assert!(!std::fs::read_link(&path).is_ok_and(|other| other == is_at));
+}

@@ -26,10 +26,10 @@ pub use ledger::{Ledger, Refusal, Used};
 pub use one_way::{Clock, Trip, one_way};
 pub use peers::{Kind, Peer, Responder};
 pub use plan::{Plan, Test};
-pub use read::parse;
+pub use read::{MOST_RESOURCE_LETTERS, parse};
 pub use schedule::Schedule;
 pub use server::{Served, Server, pem};
 pub use tool::{
-    AskedServer, Echo, Format, Iperf3, Mapping, PATIENCE_US, Ping, Program, Protocol, Rate,
-    ReadError, SERVED_WITHIN_US, Tool, Traceroute, Unit, Values, bytes_served,
+    AskedServer, Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Rate, ReadError,
+    SERVED_WITHIN_US, Tool, Traceroute, Unit, Values, bytes_served,
 };

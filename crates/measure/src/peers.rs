@@ -11,6 +11,9 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Responder {
     /// TCP, and UDP while a test runs.
     pub listen: SocketAddr,
+    /// What tests of others load here, sorted; none: whatever tests of the same file load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Vec<String>>,
     /// This host's clock differs from the true time by no more; none: what the kernel says of it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_error_us: Option<u64>,

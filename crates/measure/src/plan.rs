@@ -3,6 +3,7 @@
 
 use crate::{Peer, Responder, Tool};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// What a file says, in its order.
@@ -55,6 +56,15 @@ impl Plan {
         self.tests.iter().find(|test| test.name == name)
     }
 
+    /// What tests of others load, sorted by name, each once.
+    pub fn responder_resources(&self) -> Vec<String> {
+        let said = self.responder.as_ref().and_then(|it| it.resources.clone());
+        said.unwrap_or_else(|| {
+            let of_tests = self.tests.iter().flat_map(|test| test.resources.clone());
+            BTreeSet::from_iter(of_tests).into_iter().collect()
+        })
+    }
+
     /// Whether an address is of any peer.
     pub fn has_peer_at(&self, address: IpAddr) -> bool {
         self.peers.iter().any(|peer| peer.is_at(address))
@@ -79,5 +89,22 @@ mod tests {
             27_000_000,
             "10 s + 20 x 100 ms + 15 s"
         );
+    }
+
+    #[test]
+    fn tests_of_others_load_what_the_file_says_or_what_its_tests_load() {
+        let ping = |name, resource| {
+            format!(
+                "[[test]]\nname = '{name}'\ntool = 'ping'\nto = 'h'\nevery = '1min'\nresource = {resource}\n"
+            )
+        };
+        let tests = [ping("a", "'wan'"), ping("b", "['wan', 'eth0']")].concat();
+        let resources = |more: &str| {
+            let file = format!("[responder]\nlisten = '[::]:4748'\n{more}\n{tests}");
+            crate::parse(&file).unwrap().responder_resources()
+        };
+        assert_eq!(resources(""), ["eth0", "wan"]);
+        assert_eq!(resources("resource = 'eth1'"), ["eth1"]);
+        assert!(resources("resource = []").is_empty());
     }
 }

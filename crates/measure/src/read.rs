@@ -10,6 +10,8 @@ use fatpath_units as units;
 use std::ops::RangeInclusive;
 
 const S: u64 = 1_000_000;
+/// Of a resource's name: the kernel keeps no longer ones (unix(7)), of which some letters are fatpath's.
+pub const MOST_RESOURCE_LETTERS: usize = 80;
 const TOOLS: &str = "\"ping\", \"echo\", \"one_way\", \"rate\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
 
 /// Reads the text of a file.
@@ -308,7 +310,9 @@ fn quantity(value: &Value, parse: fn(&str) -> Option<u128>, allowed: &str) -> Re
 fn resources(value: &Value) -> Result<Vec<String>, Refusal> {
     let name = |value: &Value| {
         value.parsed(|name| {
-            identifier(name, "-_.:@/").ok_or("names of interfaces or paths: \"eth0\"")
+            let name =
+                identifier(name, "-_.:@/").filter(|name| name.len() <= MOST_RESOURCE_LETTERS);
+            name.ok_or("names of interfaces or paths, of at most 80 letters: \"eth0\"")
         })
     };
     let mut names = match value.as_str() {
@@ -427,8 +431,28 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_waits_for_others_has_its_patience() {
+        let served = PING.replace("'ping'", "'iperf3'\nserver = 'responder'");
+        for test in [PING.replace("ping", "rate"), served] {
+            let waits_us = |more: &str| {
+                let plan = parse(&format!("{test}{more}")).unwrap();
+                plan.tests[0].tool.waits_us()
+            };
+            assert_eq!(waits_us("") + 50 * S, waits_us("patience = '1min'\n"));
+            let found = problems(&format!("{test}patience = '2h'\n"));
+            assert!(found[0].contains("0 us to 3600 s"), "{found:?}");
+        }
+        let running = PING.replace("ping", "iperf3");
+        let found = problems(&format!("{running}patience = '1min'\n"));
+        assert!(found[0].contains("unknown key `patience`"), "{found:?}");
+    }
+
+    #[test]
     fn resources_are_in_the_order_of_their_names() {
         let plan = parse(&format!("{PING}resource = ['wan', 'eth0', 'wan']\n")).unwrap();
         assert_eq!(plan.tests[0].resources, ["eth0", "wan"]);
+        let long = "x".repeat(MOST_RESOURCE_LETTERS + 1);
+        let found = problems(&format!("{PING}resource = '{long}'\n"));
+        assert!(found[0].contains("at most 80 letters"), "{found:?}");
     }
 }

@@ -30,7 +30,7 @@ pub type Values = BTreeMap<String, (f64, Unit)>;
 pub type Unit = String;
 
 /// How long a responder may wait until no other test loads its path, unless it is told otherwise.
-pub const PATIENCE_US: u64 = 10_000_000;
+pub(crate) const PATIENCE_US: u64 = 10_000_000;
 
 /// A client of iperf3 has so long to connect to its server, and until what is queued has arrived.
 pub const SERVED_WITHIN_US: u64 = 20_000_000;
@@ -95,8 +95,11 @@ impl Tool {
     /// Besides its duration: how long a responder may wait before the test, and its server of iperf3 after it.
     pub fn waits_us(&self) -> u64 {
         match self {
-            Tool::Rate(_) => PATIENCE_US,
-            Tool::Iperf3(iperf3) if iperf3.asked.is_some() => PATIENCE_US + SERVED_WITHIN_US,
+            Tool::Rate(rate) => rate.patience_us,
+            Tool::Iperf3(iperf3) => iperf3
+                .asked
+                .as_ref()
+                .map_or(0, |asked| asked.patience_us + SERVED_WITHIN_US),
             _ => 0,
         }
     }

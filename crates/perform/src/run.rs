@@ -3,13 +3,11 @@
 
 use fatpath_api::{TestNote, TestOutcome};
 use fatpath_clock::now_us;
-use fatpath_launch::{End, Ended};
+use fatpath_launch::{End, Ended, HandedFile};
 use fatpath_measure::outcome::{error, outcome};
 use fatpath_measure::{Iperf3, Protocol, SERVED_WITHIN_US, Served, Test, Tool, Values, pem};
-use std::io::{self, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
-use tempfile::NamedTempFile;
 
 /// A peer whose round-trip time is not known yet is taken to be as far as this.
 pub const UNKNOWN_RTT_US: u64 = 1_000_000;
@@ -47,15 +45,16 @@ pub fn perform_served(
     duration_us: u64,
     served: &Served,
 ) -> Result<Values, TestNote> {
-    let key = key_file(served).map_err(|failed| error(failed.to_string()))?;
+    let key = HandedFile::new(&pem("PUBLIC KEY", &served.public_key));
+    let key = key.map_err(|failed| error(failed.to_string()))?;
     let within = within(iperf3, served);
     let length = write_bytes(&within).map(|bytes| bytes.to_string());
     let (tool, to) = (Tool::Iperf3(within), to.to_string());
     let mut command = tool
         .command(Some(&to), duration_us)
         .ok_or_else(|| error("this build has no such tool"))?;
-    let key = key.path().display().to_string();
-    let of_user = ["--username", &served.user, "--rsa-public-key-path", &key];
+    let path = key.path();
+    let of_user = ["--username", &served.user, "--rsa-public-key-path", &path];
     command.extend(of_user.map(str::to_owned));
     // What it would print each second is not read, and of hours is more than is kept.
     let short = ["--interval", "0", "--connect-timeout", CONNECT_WITHIN_MS];
@@ -93,12 +92,6 @@ fn write_bytes(iperf3: &Iperf3) -> Option<u64> {
     let rate_bps = iperf3.rate_bps?;
     let bytes = (rate_bps / 8 / WRITES_A_SECOND).max(LEAST_WRITE_BYTES);
     (iperf3.protocol == Protocol::Tcp && bytes < WRITE_BYTES).then_some(bytes)
-}
-
-fn key_file(served: &Served) -> io::Result<NamedTempFile> {
-    let mut file = NamedTempFile::new()?;
-    file.write_all(pem("PUBLIC KEY", &served.public_key).as_bytes())?;
-    Ok(file)
 }
 
 fn command(test: &Test) -> Option<Vec<String>> {

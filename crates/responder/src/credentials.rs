@@ -9,11 +9,9 @@ use aws_lc_rs::rsa::{KeyPair, KeySize};
 use aws_lc_rs::signature::KeyPair as _;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use fatpath_launch::HandedFile;
 use fatpath_measure::pem;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io;
 
 const PRIVATE: &str = "PRIVATE KEY";
 
@@ -27,10 +25,10 @@ pub struct Credentials {
     private_key: String,
 }
 
-/// Files of a server.
+/// What a server reads.
 pub struct Files {
-    pub private_key: PathBuf,
-    pub users: PathBuf,
+    pub private_key: HandedFile,
+    pub users: HandedFile,
 }
 
 impl Credentials {
@@ -51,18 +49,15 @@ impl Credentials {
         })
     }
 
-    /// Writes what the server reads, into a folder that is nobody else's.
+    /// What the server reads.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn write(&self, folder: &Path) -> io::Result<Files> {
-        let files = Files {
-            private_key: folder.join("key.pem"),
-            users: folder.join("users.csv"),
-        };
-        write_private(&files.private_key, &self.private_key)?;
-        write_private(&files.users, &self.line())?;
-        Ok(files)
+    pub fn files(&self) -> io::Result<Files> {
+        Ok(Files {
+            private_key: HandedFile::new(&self.private_key)?,
+            users: HandedFile::new(&self.line())?,
+        })
     }
 
     /// iperf3(1): the user, and SHA-256 of `{user}password`.
@@ -71,16 +66,6 @@ impl Credentials {
         let hash = digest(&SHA256, format!("{{{user}}}{password}").as_bytes());
         format!("{user},{}\n", hex(hash.as_ref()))
     }
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 /// 128 random bits.

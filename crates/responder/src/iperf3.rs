@@ -13,7 +13,6 @@ use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// Until the server listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
@@ -38,8 +37,7 @@ pub struct Running {
     local: SocketAddr,
     command: Vec<String>,
     served: Served,
-    files: Files,
-    _folder: TempDir,
+    _files: Files,
 }
 
 /// Prepares a server for the one who asks by this connection.
@@ -52,8 +50,7 @@ pub fn prepare(connection: &TcpStream, granted: &Granted) -> io::Result<Running>
     refuse_link_local(local)?;
     refuse_taken(local)?;
     let credentials = Credentials::new()?;
-    let folder = tempfile::tempdir()?;
-    let files = credentials.write(folder.path())?;
+    let files = credentials.files()?;
     Ok(Running {
         local,
         command: command(local, granted, &files),
@@ -64,8 +61,7 @@ pub fn prepare(connection: &TcpStream, granted: &Granted) -> io::Result<Running>
             password: credentials.password,
             public_key: credentials.public_key,
         },
-        files,
-        _folder: folder,
+        _files: files,
     })
 }
 
@@ -105,8 +101,6 @@ impl Running {
         let begun = Instant::now();
         while begun.elapsed() < LISTENS_WITHIN && !has_ended() {
             if listens(self.local).unwrap_or(false) {
-                // It has read the key.
-                let _ = std::fs::remove_file(&self.files.private_key);
                 return true;
             }
             thread::sleep(TICK);
@@ -145,7 +139,6 @@ fn refuse_taken(local: SocketAddr) -> io::Result<()> {
 }
 
 fn command(local: SocketAddr, granted: &Granted, files: &Files) -> Vec<String> {
-    let (key, users) = (files.private_key.display(), files.users.display());
     let most = tolerated_bps(granted.rate_bps);
     let words = format!(
         "iperf3 --server --one-off --json --bind {} --port {} --server-bitrate-limit {most} --time-skew-threshold {ANY_SKEW}",
@@ -153,8 +146,11 @@ fn command(local: SocketAddr, granted: &Granted, files: &Files) -> Vec<String> {
         local.port()
     );
     let words = words.split(' ').map(str::to_owned);
-    let of_files = ["--rsa-private-key-path".to_owned(), key.to_string()];
-    let of_users = ["--authorized-users-path".to_owned(), users.to_string()];
+    let of_files = [
+        "--rsa-private-key-path".to_owned(),
+        files.private_key.path(),
+    ];
+    let of_users = ["--authorized-users-path".to_owned(), files.users.path()];
     words.chain(of_files).chain(of_users).collect()
 }
 

@@ -15,6 +15,7 @@ use fatpath_measure::{
     Server as Asked, Trains,
 };
 use fatpath_peer::{AuthError, Key, Log, PublicKey, Waiting, accept};
+use fatpath_perform::HostLease;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -60,8 +61,8 @@ struct State {
     /// Connections of peers that have proved their keys, and what the file said of them then.
     known: HashMap<u64, (TcpStream, Peer)>,
     last: u64,
-    /// A test loads this host's path; the next one of its kind waits.
-    is_loaded: bool,
+    /// A test loads this host's path, and holds these; the next one of its kind waits.
+    loaded: Option<Vec<HostLease>>,
 }
 
 /// A connection whose end is known.
@@ -324,7 +325,10 @@ impl Server {
         };
         let end = Instant::now() + Duration::from_micros(patience_us).min(MOST_PATIENCE);
         let mut state = self.state();
-        while state.is_loaded {
+        loop {
+            if let Some(loads) = self.try_load(&mut state)? {
+                return Ok(Some(loads));
+            }
             let rest = end.saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 return Err("another test loads its path".to_owned());
@@ -335,8 +339,19 @@ impl Server {
             let waited = self.ended.wait_timeout(state, rest.min(WAITS_TICK));
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        state.is_loaded = true;
-        Ok(Some(Loads(self)))
+    }
+
+    /// `None`: another test loads this host's path, of a peer or of the daemon's schedule.
+    fn try_load(&self, state: &mut State) -> Result<Option<Loads<'_>>, String> {
+        if state.loaded.is_some() {
+            return Ok(None);
+        }
+        let leases = HostLease::take_all(&self.plan().responder_resources());
+        let leases = leases.map_err(|error| format!("no lease on its resource: {error}"))?;
+        Ok(leases.map(|leases| {
+            state.loaded = Some(leases);
+            Loads(self)
+        }))
     }
 
     fn judge(&self, peer: &Peer, cost: &Cost) -> Result<(), String> {
@@ -407,7 +422,7 @@ struct Loads<'a>(&'a Server);
 
 impl Drop for Loads<'_> {
     fn drop(&mut self) {
-        self.0.state().is_loaded = false;
+        self.0.state().loaded = None;
         self.0.ended.notify_all();
     }
 }

@@ -22,6 +22,8 @@ mod kernel_sim_error;
 mod load;
 mod mark_cpu;
 mod measure_overlap;
+mod measured_tests;
+mod mesh;
 mod model;
 mod mover;
 mod mpi;
@@ -50,7 +52,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 69] = [
+const SINGLE: [&Figure; 70] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -100,6 +102,7 @@ const SINGLE: [&Figure; 69] = [
     &archive::QUERY_MS,
     &measure_overlap::FIGURE,
     &schedule_error::FIGURE,
+    &mesh::FIGURE,
     &rate_error::MEDIAN,
     &rate_error::WORST,
     &capture::MPPS,

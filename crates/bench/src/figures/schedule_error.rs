@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How late scheduled tests start: a daemon with 200 tests, each of which starts a program every 5 s.
 
+use super::measured_tests::outcomes;
 use crate::alone::Alone;
 use crate::figure::{Better, Figure, Summary};
 use crate::instance::{RUN_DIR, TICK, place};
 use crate::loaded::Loaded;
 use crate::run::Run;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use fatpath_api::TestOutcome;
-use serde::Deserialize;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 const TESTS: usize = 200;
@@ -65,25 +64,11 @@ fn plan() -> String {
     (0..TESTS).map(test).collect()
 }
 
-#[derive(Deserialize)]
-struct Archived {
-    body: TestOutcome,
-}
-
 /// How late each run that is archived by now was, in seconds.
 fn late_s(run: &Run) -> Result<Vec<f64>> {
-    let mut query = Command::new(&run.fatpath);
-    query.args(["archive", "query", "--json", "--kind", "test"]);
-    query.args(["--since", "1h", "--limit", "100000", "--archive"]);
-    let output = query.arg(place("archive")).output()?;
-    let lines = String::from_utf8(output.stdout)?;
-    let late = |line| {
-        let Archived { body } = serde_json::from_str(line)?;
-        if let Some(note) = body.note {
-            bail!("{}: {}", body.test, note.message);
-        }
-        let due_us = body.due_us.context("a run without a due time")?;
-        Ok((body.start_us - due_us) as f64 / 1e6)
+    let late = |outcome: TestOutcome| {
+        let due_us = outcome.due_us.context("a run without a due time")?;
+        Ok((outcome.start_us - due_us) as f64 / 1e6)
     };
-    lines.lines().map(late).collect()
+    outcomes(run)?.into_iter().map(late).collect()
 }

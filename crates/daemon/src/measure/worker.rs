@@ -263,13 +263,17 @@ fn run_alone(parts: &Parts, leases: &LocalLeases, test: &Test, rtt_us: Option<u6
     let (begun, patience) = (Instant::now(), Duration::from_micros(test.every_us));
     let waits_on = || goes_on() && begun.elapsed() < patience;
     match leases.acquire(&test.resources, ttl, waits_on) {
-        Some(_held) => perform(test, rtt_us, goes_on),
-        None => left_out(
+        Ok(Some(_held)) => perform(test, rtt_us, goes_on),
+        Ok(None) => left_out(
             test,
             now_us(),
             TestLevel::Warning,
             "left out: its resource was in use",
         ),
+        Err(failed) => {
+            let message = format!("no lease on its resource: {failed}");
+            left_out(test, now_us(), TestLevel::Error, &message)
+        }
     }
 }
 

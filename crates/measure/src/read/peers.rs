@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests between hosts of fatpath: `[responder]`, `[[peer]]`, and the tools that ask one.
 
-use super::{S, identifier, needed, quantity, time};
+use super::{S, identifier, needed, quantity, resources, time};
+use crate::tool::PATIENCE_US;
 use crate::{AskedServer, Echo, Iperf3, Kind, Peer, Plan, Rate, Responder};
 use fatpath_toml::{Refusal, Section, Value};
 use fatpath_units as units;
@@ -38,9 +39,11 @@ fn responder(section: &mut Section) -> Option<Responder> {
     });
     let clock_error_us = section.read("clock_error", clock_error);
     let iperf3_port = section.read("iperf3_port", |value| value.integer(1..=65_535));
+    let resources = section.read("resource", resources);
     section.note_unknown();
     Some(Responder {
         listen: listen?,
+        resources,
         clock_error_us,
         iperf3_port: iperf3_port.map_or(Iperf3::PORT, |port| port as u16),
     })
@@ -72,6 +75,7 @@ pub(super) fn rate(section: &mut Section) -> Rate {
         port: port(section),
         size_bytes: size_bytes.unwrap_or(Rate::SIZE_BYTES),
         most_rate_bps: section.read("most_rate", most_rate),
+        patience_us: patience(section),
         key: section.read("key", |value| value.text()),
         trust: section.read("trust", |value| value.text()),
     }
@@ -81,6 +85,7 @@ pub(super) fn rate(section: &mut Section) -> Rate {
 pub(super) fn asked_server(section: &mut Section) -> AskedServer {
     AskedServer {
         port: port(section),
+        patience_us: patience(section),
         key: section.read("key", |value| value.text()),
         trust: section.read("trust", |value| value.text()),
     }
@@ -93,6 +98,12 @@ fn most_rate(value: &Value) -> Result<u64, Refusal> {
         true => Ok(bps),
         false => Err(value.found(ALLOWED)),
     }
+}
+
+/// For how long a responder may wait before a test that loads its path.
+fn patience(section: &mut Section) -> u64 {
+    let patience_us = section.read("patience", |value| time(value, 0..=3600 * S));
+    patience_us.unwrap_or(PATIENCE_US)
 }
 
 /// Of a responder.

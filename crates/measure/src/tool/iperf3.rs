@@ -33,6 +33,8 @@ pub struct Iperf3 {
 pub struct AskedServer {
     /// Of the responder.
     pub port: u16,
+    /// How long it may wait until no other test loads its path.
+    pub patience_us: u64,
     /// File of this host's key; none: the configuration's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -69,6 +71,10 @@ impl Iperf3 {
         let mut words = words(&["fatpath", "measure", "iperf3", "--json", "--port", &port]);
         words.extend(given([
             ("--duration", &Some(format!("{}s", seconds(duration_us)))),
+            (
+                "--patience",
+                &Some(format!("{}s", seconds(asked.patience_us))),
+            ),
             ("--streams", &Some(self.streams.to_string())),
             ("--congestion-control", &self.congestion_control),
             ("--rate", &self.rate_bps.map(|rate| format!("{rate}bit"))),
@@ -275,6 +281,7 @@ mod tests {
     fn a_responder_is_asked_by_this_program() {
         let asked = AskedServer {
             port: 9,
+            patience_us: 60_000_000,
             key: Some("/k".into()),
             trust: None,
         };
@@ -283,7 +290,7 @@ mod tests {
             ..iperf3()
         };
         let command = iperf3.command("h", 9_500_000).join(" ");
-        let wanted = "fatpath measure iperf3 --json --port 9 --duration 9.5s --streams 2 --congestion-control fp_scalable \
+        let wanted = "fatpath measure iperf3 --json --port 9 --duration 9.5s --patience 60s --streams 2 --congestion-control fp_scalable \
             --window 1048576 --key /k --reverse -- h";
         assert_eq!(command, wanted);
     }

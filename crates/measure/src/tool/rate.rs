@@ -16,6 +16,8 @@ pub struct Rate {
     /// No train is faster; none: as [`fatpath_train::Limits`] says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_rate_bps: Option<u64>,
+    /// How long the responder may wait until no other test loads its path.
+    pub patience_us: u64,
     /// File of this host's key; none: the configuration's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -39,6 +41,10 @@ impl Rate {
             "fatpath", "measure", "rate", "--json", "--port", &port, "--size", &size,
         ]);
         words.extend(["--duration".to_owned(), duration]);
+        words.extend([
+            "--patience".to_owned(),
+            format!("{}s", seconds(self.patience_us)),
+        ]);
         let most_rate = self.most_rate_bps.map(|bps| format!("{bps}bit"));
         words.extend(given([
             ("--most-rate", &most_rate),
@@ -60,12 +66,13 @@ mod tests {
             port: 9,
             size_bytes: 1400,
             most_rate_bps: Some(2_000_000_000),
+            patience_us: 60_000_000,
             key: Some("/k".into()),
             trust: None,
         };
         assert_eq!(
             rate.command("h", 2_000_000).join(" "),
-            "fatpath measure rate --json --port 9 --size 1400 --duration 2s --most-rate 2000000000bit --key /k -- h"
+            "fatpath measure rate --json --port 9 --size 1400 --duration 2s --patience 60s --most-rate 2000000000bit --key /k -- h"
         );
     }
 }
