@@ -210,6 +210,7 @@ static inline void cc_bbr_resume_probe(struct cc_bbr_state *b)
 		cc_bbr_flag(b, CC_BBR_FULL_BW_REACHED, 0);
 	if (b->phase == CC_BBR_PROBE_RTT)
 		return;
+	cc_bbr_slow_ends(b);
 	if (phase == CC_BBR_STARTUP)
 		b->phase = CC_BBR_STARTUP;
 	else

@@ -33,11 +33,14 @@ CC_HYSTART_BY_DEFAULT(bbr, 0)
 #define CC_BBR_FULL_ROUNDS 3		  /* 5.3.1.2 */
 #define CC_BBR_QUEUE_PART 8		  /* of the least round trip: cc_bbr_makes_queue() */
 #define CC_BBR_PROBE_GROWN_MILLI 1125	  /* half of what ProbeBW_UP asks for */
+#define CC_BBR_DOWN_GAIN_MILLI 900	  /* 5.6.1: pacing in ProbeBW_DOWN */
+#define CC_BBR_PROBE_RTT_GAIN_MILLI 500	  /* 5.6.1: window in ProbeRTT */
 #define CC_BBR_CLEARLY_MORE_MILLI 1060	  /* six pacing margins: cc_bbr_counts() */
 #define CC_BBR_STARTUP_FULL_LOSSES 6	  /* 5.3.1.3 */
 #define CC_BBR_DRAIN_ROUNDS 3		  /* 5.3.2 */
 #define CC_BBR_MIN_RTT_FILTER_US 10000000 /* 2.16.1 */
 #define CC_BBR_PROBE_RTT_EVERY_US 5000000 /* 2.16.2: ProbeRTTInterval */
+#define CC_BBR_PROBE_RTT_ROUNDS 50	  /* cc_bbr_probe_rtt_every_us() */
 #define CC_BBR_PROBE_RTT_US 200000	  /* 2.16.2: ProbeRTTDuration */
 #define CC_BBR_EXTRA_ACKED_ROUNDS 5	  /* 2.12: ten, in two halves */
 #define CC_BBR_QUANTUM_US 1000		  /* 5.6.3 */
@@ -86,6 +89,7 @@ enum cc_bbr_acks {
 #define CC_BBR_LOSS_ROUND_START 8192u
 #define CC_BBR_DISCARDS 16384u /* app_limited_until_pkts is set */
 #define CC_BBR_CE 32768u       /* this acknowledgement echoes congestion */
+#define CC_BBR_IS_SLOW 65536u  /* it sends less than `bw` */
 
 /* What is remembered of a flow: section 2, and cc_rate_flow. */
 struct cc_bbr_state {
@@ -126,6 +130,9 @@ struct cc_bbr_state {
 	cc_u32 ce_pkts;
 	cc_u32 probe_rtt_us;	  /* round trip when ProbeBW_UP began */
 	cc_u32 probe_queued_pkts; /* arrived in a row through a queue that it made */
+	cc_u32 slow_from_pkts;	  /* delivered when it began to send less than `bw`, */
+	cc_u32 slow_until_pkts;	  /* and when that ended */
+	cc_u32 slow_gain_milli;	  /* of `bw` */
 	cc_u32 flags;
 	cc_u8 phase;
 	cc_u8 undo_phase;
@@ -316,13 +323,48 @@ static inline void cc_bbr_update_max_bw(struct cc_bbr_state *b, const struct cc_
 		b->max_bw[0] = cc_most(b->max_bw[0], bw);
 }
 
+/* What leaves from now on is so much less than the path carries. */
+static inline void cc_bbr_slow_begins(struct cc_bbr_state *b, cc_u32 gain_milli)
+{
+	b->slow_from_pkts = b->delivered_pkts;
+	b->slow_gain_milli = gain_milli;
+	cc_bbr_flag(b, CC_BBR_IS_SLOW, 1);
+}
+
+static inline void cc_bbr_slow_ends(struct cc_bbr_state *b)
+{
+	if (cc_bbr_is(b, CC_BBR_IS_SLOW))
+		b->slow_until_pkts = b->delivered_pkts;
+	cc_bbr_flag(b, CC_BBR_IS_SLOW, 0);
+}
+
+static inline int cc_bbr_left_slowly(const struct cc_bbr_state *b, const struct cc_rate_sample *s)
+{
+	return b->slow_gain_milli && !cc_is_before(s->prior_delivered_pkts, b->slow_from_pkts) &&
+	       (cc_bbr_is(b, CC_BBR_IS_SLOW) ||
+		cc_is_before(s->prior_delivered_pkts, b->slow_until_pkts));
+}
+
+/*
+ * What left more slowly than the path carries arrives as slowly, and a loss in it says nothing of that: without this a
+ * flow that loses at random would go on as slowly until the next probe.
+ */
+static inline cc_u32 cc_bbr_of_path(const struct cc_bbr_state *b, const struct cc_rate_sample *s,
+				    cc_u32 measured)
+{
+	if (!cc_bbr_left_slowly(b, s))
+		return measured;
+	return cc_bbr_part(measured, 1000000 / b->slow_gain_milli);
+}
+
 /* 5.5.10.3 UpdateLatestDeliverySignals() */
 static inline void cc_bbr_update_latest(struct cc_bbr_state *b, const struct cc_rate_sample *s)
 {
 	int starts = !cc_is_before(s->prior_delivered_pkts, b->loss_round_delivered_pkts);
 
-	b->bw_latest = cc_most(b->bw_latest, cc_bbr_sampled_bw(s));
-	b->inflight_latest_pkts = cc_most(b->inflight_latest_pkts, s->sampled_pkts);
+	b->bw_latest = cc_most(b->bw_latest, cc_bbr_of_path(b, s, cc_bbr_sampled_bw(s)));
+	b->inflight_latest_pkts =
+		cc_most(b->inflight_latest_pkts, cc_bbr_of_path(b, s, s->sampled_pkts));
 	cc_bbr_flag(b, CC_BBR_LOSS_ROUND_START, starts);
 	if (starts)
 		b->loss_round_delivered_pkts = b->delivered_pkts;
@@ -333,8 +375,8 @@ static inline void cc_bbr_advance_latest(struct cc_bbr_state *b, const struct cc
 {
 	if (!cc_bbr_is(b, CC_BBR_LOSS_ROUND_START))
 		return;
-	b->bw_latest = cc_bbr_sampled_bw(s);
-	b->inflight_latest_pkts = s->sampled_pkts;
+	b->bw_latest = cc_bbr_of_path(b, s, cc_bbr_sampled_bw(s));
+	b->inflight_latest_pkts = cc_bbr_of_path(b, s, s->sampled_pkts);
 }
 
 /* 5.5.10.3 ResetCongestionSignals() */
@@ -444,10 +486,20 @@ static inline void cc_bbr_update_aggregation(struct cc_rate_flow *f, const struc
 		b, cc_least(b->extra_acked_delivered_pkts - (cc_u32)expected, f->cwnd_pkts));
 }
 
+/* ProbeRTT lasts round trips: where these are long, one each five seconds would cost more than elsewhere. */
+static inline cc_u64 cc_bbr_probe_rtt_every_us(const struct cc_bbr_state *b)
+{
+	cc_u64 rounds_us = (cc_u64)b->min_rtt_us * CC_BBR_PROBE_RTT_ROUNDS;
+
+	if (b->min_rtt_us == CC_BBR_NONE || rounds_us < CC_BBR_PROBE_RTT_EVERY_US)
+		return CC_BBR_PROBE_RTT_EVERY_US;
+	return rounds_us;
+}
+
 /* 5.3.4.3 UpdateMinRTT() */
 static inline void cc_bbr_update_min_rtt(struct cc_bbr_state *b, const struct cc_rate_sample *s)
 {
-	int expired = b->now_us > b->probe_rtt_min_at_us + CC_BBR_PROBE_RTT_EVERY_US;
+	int expired = b->now_us > b->probe_rtt_min_at_us + cc_bbr_probe_rtt_every_us(b);
 
 	cc_bbr_flag(b, CC_BBR_PROBE_RTT_EXPIRED, expired);
 	if (s->rtt_us && (s->rtt_us < b->probe_rtt_min_us || expired)) {

@@ -17,7 +17,7 @@ static inline cc_u32 cc_bbr_pacing_gain_milli(const struct cc_bbr_state *b)
 	case CC_BBR_DRAIN:
 		return 500;
 	case CC_BBR_PROBE_BW_DOWN:
-		return 900;
+		return CC_BBR_DOWN_GAIN_MILLI;
 	case CC_BBR_PROBE_BW_UP:
 		return 1250;
 	default:
@@ -31,7 +31,7 @@ static inline cc_u32 cc_bbr_cwnd_gain_milli(const struct cc_bbr_state *b)
 	case CC_BBR_PROBE_BW_UP:
 		return 2250;
 	case CC_BBR_PROBE_RTT:
-		return 500;
+		return CC_BBR_PROBE_RTT_GAIN_MILLI;
 	default:
 		return 2000;
 	}
@@ -54,8 +54,7 @@ static inline void cc_bbr_pick_probe_wait(struct cc_bbr_state *b)
 	b->bw_probe_wait_us = 2000000 + (cc_u32)((cc_u64)(random >> 1) * 1000000 >> 31);
 }
 
-/* 5.3.3.9 StartProbeBW_DOWN() */
-static inline void cc_bbr_start_down(struct cc_bbr_state *b)
+static inline void cc_bbr_begin_cycle(struct cc_bbr_state *b)
 {
 	cc_bbr_reset_signals(b);
 	b->probe_up_acked_per_inc_pkts = CC_BBR_NONE;
@@ -63,7 +62,20 @@ static inline void cc_bbr_start_down(struct cc_bbr_state *b)
 	b->cycle_at_us = b->now_us;
 	b->ack_phase = CC_BBR_ACKS_PROBE_STOPPING;
 	cc_bbr_start_round(b);
+}
+
+/* 5.3.3.9 StartProbeBW_DOWN() */
+static inline void cc_bbr_start_down(struct cc_bbr_state *b)
+{
+	cc_bbr_begin_cycle(b);
+	cc_bbr_slow_begins(b, CC_BBR_DOWN_GAIN_MILLI);
 	b->phase = CC_BBR_PROBE_BW_DOWN;
+}
+
+static inline void cc_bbr_start_cruise(struct cc_bbr_state *b)
+{
+	cc_bbr_slow_ends(b);
+	b->phase = CC_BBR_PROBE_BW_CRUISE;
 }
 
 /* 5.3.3.9 StartProbeBW_REFILL() */
@@ -75,6 +87,7 @@ static inline void cc_bbr_start_refill(struct cc_bbr_state *b)
 	cc_bbr_flag(b, CC_BBR_PREV_PRECAUTIONARY, 0);
 	b->ack_phase = CC_BBR_ACKS_REFILLING;
 	cc_bbr_start_round(b);
+	cc_bbr_slow_ends(b);
 	b->phase = CC_BBR_PROBE_BW_REFILL;
 }
 
@@ -303,7 +316,7 @@ static inline void cc_bbr_update_phase(struct cc_rate_flow *f, const struct cc_b
 		if (cc_bbr_is_time_to_probe(f, p))
 			cc_bbr_start_refill(b);
 		else if (b->phase == CC_BBR_PROBE_BW_DOWN && cc_bbr_is_time_to_cruise(f, p, s))
-			b->phase = CC_BBR_PROBE_BW_CRUISE;
+			cc_bbr_start_cruise(b);
 		break;
 	case CC_BBR_PROBE_BW_REFILL:
 		if (!cc_bbr_is(b, CC_BBR_ROUND_START))
@@ -347,11 +360,12 @@ static inline void cc_bbr_check_probe_rtt_done(struct cc_rate_flow *f)
 	cc_bbr_restore_cwnd(f);
 	cc_bbr_reset_shortterm(b);
 	if (!cc_bbr_is(b, CC_BBR_FULL_BW_REACHED)) {
+		cc_bbr_slow_ends(b);
 		b->phase = CC_BBR_STARTUP;
 		return;
 	}
-	cc_bbr_start_down(b);
-	b->phase = CC_BBR_PROBE_BW_CRUISE;
+	cc_bbr_begin_cycle(b);
+	cc_bbr_start_cruise(b);
 }
 
 /* 5.3.4.3 HandleProbeRTT() */
@@ -395,6 +409,7 @@ static inline void cc_bbr_check_probe_rtt(struct cc_rate_flow *f, const struct c
 		b->probe_rtt_done_at_us = 0;
 		b->ack_phase = CC_BBR_ACKS_PROBE_STOPPING;
 		cc_bbr_start_round(b);
+		cc_bbr_slow_begins(b, CC_BBR_PROBE_RTT_GAIN_MILLI);
 	}
 	if (b->phase == CC_BBR_PROBE_RTT)
 		cc_bbr_handle_probe_rtt(f, s);

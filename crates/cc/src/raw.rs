@@ -16,11 +16,14 @@ pub const CC_BBR_MIN_PIPE_PKTS: u32 = 4;
 pub const CC_BBR_FULL_ROUNDS: u32 = 3;
 pub const CC_BBR_QUEUE_PART: u32 = 8;
 pub const CC_BBR_PROBE_GROWN_MILLI: u32 = 1125;
+pub const CC_BBR_DOWN_GAIN_MILLI: u32 = 900;
+pub const CC_BBR_PROBE_RTT_GAIN_MILLI: u32 = 500;
 pub const CC_BBR_CLEARLY_MORE_MILLI: u32 = 1060;
 pub const CC_BBR_STARTUP_FULL_LOSSES: u32 = 6;
 pub const CC_BBR_DRAIN_ROUNDS: u32 = 3;
 pub const CC_BBR_MIN_RTT_FILTER_US: u32 = 10000000;
 pub const CC_BBR_PROBE_RTT_EVERY_US: u32 = 5000000;
+pub const CC_BBR_PROBE_RTT_ROUNDS: u32 = 50;
 pub const CC_BBR_PROBE_RTT_US: u32 = 200000;
 pub const CC_BBR_EXTRA_ACKED_ROUNDS: u32 = 5;
 pub const CC_BBR_QUANTUM_US: u32 = 1000;
@@ -44,6 +47,7 @@ pub const CC_BBR_ROUND_START: u32 = 4096;
 pub const CC_BBR_LOSS_ROUND_START: u32 = 8192;
 pub const CC_BBR_DISCARDS: u32 = 16384;
 pub const CC_BBR_CE: u32 = 32768;
+pub const CC_BBR_IS_SLOW: u32 = 65536;
 pub type cc_u8 = ::core::ffi::c_uchar;
 pub type cc_u32 = ::core::ffi::c_uint;
 pub type cc_u64 = ::core::ffi::c_ulonglong;
@@ -411,6 +415,9 @@ pub struct RawBbr {
     pub(crate) ce_pkts: cc_u32,
     pub(crate) probe_rtt_us: cc_u32,
     pub(crate) probe_queued_pkts: cc_u32,
+    pub(crate) slow_from_pkts: cc_u32,
+    pub(crate) slow_until_pkts: cc_u32,
+    pub(crate) slow_gain_milli: cc_u32,
     pub(crate) flags: cc_u32,
     pub(crate) phase: cc_u8,
     pub(crate) undo_phase: cc_u8,
@@ -423,7 +430,7 @@ pub struct RawBbr {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 192usize];
+    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 200usize];
     ["Alignment of RawBbr"][::core::mem::align_of::<RawBbr>() - 8usize];
     ["Offset of field: RawBbr::now_us"][::core::mem::offset_of!(RawBbr, now_us) - 0usize];
     ["Offset of field: RawBbr::min_rtt_at_us"]
@@ -490,19 +497,25 @@ const _: () = {
         [::core::mem::offset_of!(RawBbr, probe_rtt_us) - 168usize];
     ["Offset of field: RawBbr::probe_queued_pkts"]
         [::core::mem::offset_of!(RawBbr, probe_queued_pkts) - 172usize];
-    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 176usize];
-    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 180usize];
-    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 181usize];
-    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 182usize];
+    ["Offset of field: RawBbr::slow_from_pkts"]
+        [::core::mem::offset_of!(RawBbr, slow_from_pkts) - 176usize];
+    ["Offset of field: RawBbr::slow_until_pkts"]
+        [::core::mem::offset_of!(RawBbr, slow_until_pkts) - 180usize];
+    ["Offset of field: RawBbr::slow_gain_milli"]
+        [::core::mem::offset_of!(RawBbr, slow_gain_milli) - 184usize];
+    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 188usize];
+    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 192usize];
+    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 193usize];
+    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 194usize];
     ["Offset of field: RawBbr::full_bw_count"]
-        [::core::mem::offset_of!(RawBbr, full_bw_count) - 183usize];
+        [::core::mem::offset_of!(RawBbr, full_bw_count) - 195usize];
     ["Offset of field: RawBbr::losses_in_round"]
-        [::core::mem::offset_of!(RawBbr, losses_in_round) - 184usize];
+        [::core::mem::offset_of!(RawBbr, losses_in_round) - 196usize];
     ["Offset of field: RawBbr::bw_probe_up_rounds"]
-        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 185usize];
+        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 197usize];
     ["Offset of field: RawBbr::extra_acked_rounds"]
-        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 186usize];
-    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 187usize];
+        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 198usize];
+    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 199usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

@@ -30,8 +30,8 @@ fn queue(rate_bps: u64, rtt_ns: u64, bdp: f64) -> CellSpec {
 }
 
 /// Flows that start 300 ms apart.
-fn beside(flows: Vec<FlowSpec>, queue: CellSpec, rtt_ns: u64, end_ns: u64) -> Spec {
-    let mut spec = path(rtt_ns, [queue], end_ns);
+fn beside(flows: Vec<FlowSpec>, cells: impl Into<Vec<CellSpec>>, rtt_ns: u64, end_ns: u64) -> Spec {
+    let mut spec = path(rtt_ns, cells, end_ns);
     spec.flows = flows;
     for (index, flow) in spec.flows.iter_mut().enumerate() {
         flow.start_ns = index as u64 * 300 * MS_NS;
@@ -70,7 +70,7 @@ fn random_loss_costs_little() {
 fn share_of_cubic(bdp: f64, later_ns: u64) -> f64 {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
     let flows = vec![under("cubic"), under("bbr")];
-    let mut spec = beside(flows, queue(rate_bps, rtt_ns, bdp), rtt_ns, 60 * S_NS);
+    let mut spec = beside(flows, [queue(rate_bps, rtt_ns, bdp)], rtt_ns, 60 * S_NS);
     spec.flows[1].start_ns = later_ns;
     let outcome = outcome(&spec);
     let fair_bytes = rate_bps as f64 * DATA_OF_RATE / 8.0 * 60.0 / 2.0;
@@ -116,18 +116,55 @@ fn losses_told_apart_help_on_a_bad_line() {
     assert!(too_lossy < 0.5, "{too_lossy}");
 }
 
+/// What CUBIC delivers beside such a flow, over nine starts of that.
+fn of_cubic_beside(is_apart: bool, bdp: f64) -> u64 {
+    let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
+    let delivered = (0..9).map(|start| {
+        let flows = vec![under("cubic"), apart(is_apart)];
+        let mut spec = beside(flows, [queue(rate_bps, rtt_ns, bdp)], rtt_ns, 30 * S_NS);
+        spec.flows[1].start_ns += start * 137 * MS_NS;
+        outcome(&spec).flows[0].delivered_bytes
+    });
+    delivered.sum()
+}
+
 /// The shortest queue, of 2 ms, is as long as what is taken for none.
 #[test]
 fn losses_told_apart_take_nothing_from_cubic() {
-    let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
-    for (bdp, least) in [(0.05, 0.9), (0.1, 0.95), (0.25, 0.95), (1.0, 0.95)] {
-        let of_cubic = [false, true].map(|is_apart| {
-            let flows = vec![under("cubic"), apart(is_apart)];
-            let spec = beside(flows, queue(rate_bps, rtt_ns, bdp), rtt_ns, 30 * S_NS);
-            outcome(&spec).flows[0].delivered_bytes as f64
-        });
-        assert!(of_cubic[1] > least * of_cubic[0], "{bdp} bdp: {of_cubic:?}");
+    for bdp in [0.05, 0.1, 0.25, 1.0] {
+        let of_cubic = [false, true].map(|is_apart| of_cubic_beside(is_apart, bdp));
+        let ratio = of_cubic[1] as f64 / of_cubic[0] as f64;
+        assert!(ratio >= 0.95, "{bdp} bdp: {of_cubic:?}");
     }
+}
+
+/// One flow's share of a gigabit, from 10 s on.
+fn steady_share(rtt_ns: u64, loss: f64) -> f64 {
+    let rate_bps = 1_000_000_000;
+    let cells = [queue(rate_bps, rtt_ns, 1.0), CellSpec::loss(loss)];
+    let spec = beside(vec![under("bbr")], cells, rtt_ns, 40 * S_NS);
+    let bytes = delivered_after(&outcome(&spec).flows[0], 10 * S_NS);
+    bytes * 8.0 / 30.0 / (rate_bps as f64 * DATA_OF_RATE * (1.0 - loss))
+}
+
+/// A round trip with a loss lowers the rate to what arrived in it, but not to what left on purpose more slowly than the
+/// path carries: after a probe, and while the least round trip is measured.
+#[test]
+fn what_leaves_slowly_is_no_measure_of_the_path() {
+    for (loss, least) in [(0.0001, 0.945), (0.001, 0.93), (0.01, 0.89)] {
+        let share = steady_share(100 * MS_NS, loss);
+        assert!(share >= least, "{loss}: {share}");
+    }
+}
+
+/// It lasts round trips, and comes as rarely as that takes where these are long.
+#[test]
+fn measuring_a_long_round_trip_costs_no_more() {
+    let shares = [100, 268, 500].map(|rtt_ms| steady_share(rtt_ms * MS_NS, 0.0));
+    assert!(
+        shares[1..].iter().all(|share| *share >= 0.955),
+        "{shares:?}"
+    );
 }
 
 /// What the flows of `spec` deliver, told of all losses and not of those that are told apart.
@@ -148,7 +185,7 @@ fn delivered_apart(spec: &Spec) -> [Vec<u64>; 2] {
 fn losses_that_may_be_those_of_a_queue_are_told() {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
     let short = queue(rate_bps, rtt_ns, 0.02);
-    let of_queue = beside(vec![apart(true); 4], short, rtt_ns, 10 * S_NS);
+    let of_queue = beside(vec![apart(true); 4], [short], rtt_ns, 10 * S_NS);
     let mut usual = bad_line(0.01);
     usual.flows = vec![apart(true)];
     let mut strict = usual.clone();
@@ -174,7 +211,7 @@ fn jain_of_four(knows_sending: bool) -> f64 {
 fn jain_of(flow: &FlowSpec, apart_ns: u64) -> f64 {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
     let flows = vec![flow.clone(); 4];
-    let mut spec = beside(flows, queue(rate_bps, rtt_ns, 1.0), rtt_ns, 60 * S_NS);
+    let mut spec = beside(flows, [queue(rate_bps, rtt_ns, 1.0)], rtt_ns, 60 * S_NS);
     for (index, flow) in spec.flows.iter_mut().enumerate() {
         flow.start_ns = index as u64 * apart_ns;
     }
@@ -211,7 +248,7 @@ fn queue_p95_bdp(outcome: &Outcome, bdp_bytes: u64) -> f64 {
 fn alone_on_a_deep_queue(half_width_ns: u64) -> (f64, f64) {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
     let deep = queue(rate_bps, rtt_ns, 4.0);
-    let spec = beside(vec![under("bbr")], deep, rtt_ns, 60 * S_NS);
+    let spec = beside(vec![under("bbr")], [deep], rtt_ns, 60 * S_NS);
     let mut spec = varied(spec, half_width_ns);
     spec.sample_every_ns = Some(10 * MS_NS);
     let outcome = outcome(&spec);
@@ -262,7 +299,7 @@ fn acknowledgements_that_come_together_hide_no_bandwidth() {
         for every_ms in [2, 5, 10, 20] {
             let rtt_ns = rtt_ms * MS_NS;
             let deep = queue(rate_bps, rtt_ns, 4.0);
-            let spec = beside(vec![under("bbr")], deep, rtt_ns, 30 * S_NS);
+            let spec = beside(vec![under("bbr")], [deep], rtt_ns, 30 * S_NS);
             let outcome = outcome(&released_together(spec, every_ms * MS_NS));
             let share = outcome.flows[0].goodput_bps() / (rate_bps as f64 * DATA_OF_RATE);
             shares.push((rtt_ms, every_ms, share));
@@ -293,7 +330,7 @@ fn varied(mut spec: Spec, half_width_ns: u64) -> Spec {
 fn share_after_another_left(half_width_ns: u64) -> f64 {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
     let line = queue(rate_bps, rtt_ns, 1.0);
-    let mut spec = beside(vec![under("bbr"), under("bbr")], line, rtt_ns, 30 * S_NS);
+    let mut spec = beside(vec![under("bbr"), under("bbr")], [line], rtt_ns, 30 * S_NS);
     spec.flows[1].stop_ns = Some(20 * S_NS);
     let outcome = outcome(&varied(spec, half_width_ns));
     delivered_after(&outcome.flows[0], 20 * S_NS) / (10.0 * rate_bps as f64 * DATA_OF_RATE / 8.0)
@@ -333,7 +370,7 @@ fn where_a_queue_marks_nothing_is_lost() {
     if let CellSpec::Rate(rate) = &mut marking {
         rate.queue.mark_above_bytes = Some(rate_bytes(rate_bps, rtt_ns) / 10);
     }
-    let mut spec = beside(vec![under("bbr")], marking, rtt_ns, 30 * S_NS);
+    let mut spec = beside(vec![under("bbr")], [marking], rtt_ns, 30 * S_NS);
     spec.sample_every_ns = Some(10 * MS_NS);
     spec.flows[0].tcp.ecn = true;
     let outcome = outcome(&spec);
