@@ -11,6 +11,7 @@
 //! can. Start reading at [`Socket`], then [`SendEnd`].
 
 mod beside;
+mod dispersion;
 mod flows;
 mod ping;
 mod receive;
@@ -23,7 +24,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use flows::{RecvFlows, SendFlows};
-pub use ping::{Ping, Pong};
+pub use ping::{Answered, Ping, Pong};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};

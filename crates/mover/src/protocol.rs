@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -80,6 +80,9 @@ pub enum Start {
         rtt_us: u32,
         /// UDP payload of a full datagram, which the path carries.
         datagram_bytes: u16,
+        /// What the path let through of a short train in the direction of the data, bits of datagrams a second, if that
+        /// could be told.
+        train_bps: Option<u64>,
     },
     /// The kernel's TCP.
     Tcp {

@@ -43,6 +43,9 @@ pub struct Report {
     pub silent_flows: u16,
     /// Round-trip time.
     pub rtt_us: u32,
+    /// Rate at which the path let a short train of datagrams pass before the data, in their direction, bits a second; nothing
+    /// where it could not be told.
+    pub train_bps: Option<u64>,
     /// Datagrams of data, or segments of TCP, that were sent.
     pub sent_pkts: u64,
     /// Of these, sent again.
@@ -97,6 +100,7 @@ impl Report {
             flows: 0,
             silent_flows: 0,
             rtt_us: 0,
+            train_bps: None,
             sent_pkts: 0,
             retransmits: 0,
             marked_pkts: 0,
@@ -155,6 +159,7 @@ impl Report {
     /// What carries the data.
     pub fn note_way(&mut self, way: &Way) {
         (self.carrier, self.flows) = (Some(way.carrier()), way.flows());
+        self.train_bps = way.train_bps();
     }
 
     /// The transport's figures.

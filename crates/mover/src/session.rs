@@ -125,7 +125,8 @@ impl Session {
             Way::Udp(udp) => {
                 let count = udp.flows.len();
                 let mut spec = shared(spec, count);
-                spec.tcp.initial_window_pkts = first_window_pkts(&spec, udp.rtt, count);
+                spec.tcp.initial_window_pkts =
+                    first_window_pkts(&spec, udp.rtt, udp.train_bps, count);
                 let flows = udp.flows.into_iter().map(|flow| {
                     udp::SendEnd::new(flow.socket, &spec, flow.secret, flow.peer, udp.rtt)
                 });
@@ -210,11 +211,15 @@ fn begin_called(
 const LEAST_SILENCE_NS: u64 = 1_000_000_000;
 /// 10 Gb/s by 3.4 s. What the caller wants of the called has a bound: some 100 bytes of memory for each datagram on its way.
 const MOST_WINDOW_BYTES: u64 = 4 << 30;
-/// A transfer begins at this rate, spread over the first round trip, where that is more than 10 segments (RFC 6928): over
-/// 268 ms and 1 Gb/s, doubling from 10 would take a second longer.
+/// A transfer begins with what this share of the rate that its train had (1/4) brings in a round trip, spread over it: a
+/// queue of others' packets passes a train faster than it leaves room for.
+const TRAIN_SHARE: u64 = 4;
+/// Where the train told nothing. Over 268 ms and 1 Gb/s, doubling from 10 segments would take a second longer.
 const FIRST_RATE_BPS: u64 = 30_000_000;
+/// RFC 6928.
 const LEAST_FIRST_PKTS: u64 = 10;
-const MOST_FIRST_PKTS: u64 = 1000;
+/// The other end may say anything of the train.
+const MOST_FIRST_PKTS: u64 = 10_000;
 
 fn random() -> Result<[u8; 32]> {
     let mut bytes = [0; 32];
@@ -276,15 +281,13 @@ fn shared(mut spec: Spec, flows: usize) -> Spec {
 }
 
 /// Of each of so many flows, which share the first rate.
-fn first_window_pkts(spec: &Spec, rtt: Duration, flows: usize) -> u32 {
-    let rate_bps = spec
-        .tcp
-        .pacing_rate_bps
-        .unwrap_or(u64::MAX)
-        .min(FIRST_RATE_BPS / flows as u64);
-    let bytes = rate_bps / 8 * rtt.as_micros().min(1_000_000) as u64 / 1_000_000;
-    let pkts = bytes / u64::from(spec.datagram_bytes);
-    pkts.clamp(LEAST_FIRST_PKTS, MOST_FIRST_PKTS) as u32
+fn first_window_pkts(spec: &Spec, rtt: Duration, train_bps: Option<u64>, flows: usize) -> u32 {
+    let first_bps = train_bps.map_or(FIRST_RATE_BPS, |train_bps| train_bps / TRAIN_SHARE);
+    let limit_bps = spec.tcp.pacing_rate_bps.unwrap_or(u64::MAX);
+    let rate_bps = limit_bps.min(first_bps / flows as u64);
+    let bytes = u128::from(rate_bps / 8) * rtt.as_micros().min(1_000_000) / 1_000_000;
+    let pkts = bytes / u128::from(spec.datagram_bytes);
+    pkts.clamp(LEAST_FIRST_PKTS.into(), MOST_FIRST_PKTS.into()) as u32
 }
 
 /// `fp_bbr`, or `fp_aimd,a=8,b=0.125`.
@@ -363,16 +366,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_window_is_a_first_rate() {
-        let first = |rtt_ms: u64, limit_bps: Option<u64>| {
+    fn the_first_window_is_a_share_of_what_the_train_had() {
+        let first = |rtt_ms: u64, limit_bps: Option<u64>, train_bps: Option<u64>| {
             let mut spec = Spec::default();
             spec.tcp.pacing_rate_bps = limit_bps;
-            first_window_pkts(&spec, Duration::from_millis(rtt_ms), 1)
+            first_window_pkts(&spec, Duration::from_millis(rtt_ms), train_bps, 1)
         };
-        assert_eq!(first(1, None), 10);
-        assert_eq!(first(100, None), 258);
-        assert_eq!(first(100, Some(3_000_000)), 25);
-        assert_eq!(first(2000, None), 1000);
+        assert_eq!(first(1, None, None), 10);
+        assert_eq!(first(100, None, None), 258);
+        assert_eq!(first(100, Some(3_000_000), None), 25);
+        assert_eq!(first(100, None, Some(4_000_000)), 10);
+        assert_eq!(first(100, None, Some(1_000_000_000)), 2152);
+        assert_eq!(first(100, Some(3_000_000), Some(1_000_000_000)), 25);
+        assert_eq!(first(2000, None, Some(u64::MAX)), 10_000);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::protocol::{Agreed, Carrier, Ready, Start};
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_driver::tcp::{self, Connection, Listener, Role};
-use fatpath_driver::{BindError, Bound, Ping, Pong, Socket, StepError};
+use fatpath_driver::{Answered, BindError, Bound, Ping, Pong, Socket, StepError};
 use fatpath_transport::{Cipher, FlowSecret, Secret};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -39,6 +39,9 @@ pub struct Udp {
     pub flows: Vec<Flow>,
     pub rtt: Duration,
     pub datagram_bytes: u16,
+    /// What the path let through of a short train in the direction of the data, bits of datagrams a second, if that could be
+    /// told.
+    pub train_bps: Option<u64>,
 }
 
 /// One flow of UDP.
@@ -63,6 +66,14 @@ impl Way {
         match self {
             Way::Udp(udp) => udp.flows.len(),
             Way::Tcp(connections) => connections.len(),
+        }
+    }
+
+    /// What the path let through of a short train, if it was asked and that could be told.
+    pub fn train_bps(&self) -> Option<u64> {
+        match self {
+            Way::Udp(udp) => udp.train_bps,
+            Way::Tcp(_) => None,
         }
     }
 
@@ -126,10 +137,11 @@ impl Caller<'_> {
         self.refuse_what_was_not_agreed()?;
         let at = |port| SocketAddr::new(self.address, port);
         let peers: Vec<_> = self.ready.udp_ports.iter().copied().map(at).collect();
-        if let Some(way) = self.by_udp(&peers, Ping::new(ping, cipher), udp)? {
+        if let Some(way) = self.by_udp(&peers, Ping::new(ping, cipher), udp, role)? {
             let start = Start::Udp {
                 rtt_us: u32::try_from(way.rtt.as_micros()).unwrap_or(u32::MAX),
                 datagram_bytes: way.datagram_bytes,
+                train_bps: way.train_bps,
             };
             return Ok((Way::Udp(way), start));
         }
@@ -175,6 +187,7 @@ impl Caller<'_> {
         peers: &[SocketAddr],
         mut ping: Ping,
         secrets: Vec<FlowSecret>,
+        role: Role,
     ) -> Result<Option<Udp>> {
         let ours = unspecified(self.address);
         let flows = peers.iter().zip(secrets).map(|(peer, secret)| {
@@ -193,11 +206,12 @@ impl Caller<'_> {
         let wanted = self.agreed.datagram_bytes;
         for datagram_bytes in [wanted, wanted.min(LEAST_DATAGRAM_BYTES)] {
             match ping.ask(&mut first.socket, *peer, datagram_bytes, ASK_WITHIN) {
-                Ok(Some(rtt)) => {
+                Ok(Some(answered)) => {
                     return Ok(Some(Udp {
                         flows,
-                        rtt: rtt.max(LEAST_RTT),
+                        rtt: answered.rtt.max(LEAST_RTT),
                         datagram_bytes,
+                        train_bps: of_data(&answered, role),
                     }));
                 }
                 Ok(None) | Err(StepError::TooLong(_)) => {}
@@ -312,6 +326,7 @@ impl Called {
             Start::Udp {
                 rtt_us,
                 datagram_bytes,
+                train_bps,
             } => {
                 let first = self.flows.first();
                 ensure!(
@@ -322,6 +337,7 @@ impl Called {
                     flows: self.flows,
                     rtt: Duration::from_micros(rtt_us.into()).max(LEAST_RTT),
                     datagram_bytes,
+                    train_bps,
                 }))
             }
             Start::Tcp { connections } => {
@@ -335,6 +351,14 @@ impl Called {
                 Ok(Way::Tcp(listener.into_connections()))
             }
         }
+    }
+}
+
+/// In the direction of the data, of the end that asked.
+fn of_data(answered: &Answered, role: Role) -> Option<u64> {
+    match role {
+        Role::Sends => answered.there_bps,
+        Role::Receives => answered.back_bps,
     }
 }
 
