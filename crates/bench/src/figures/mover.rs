@@ -102,6 +102,7 @@ struct Moved {
     rate_bps: f64,
     moved_bytes: u64,
     cpu_s: f64,
+    train_bps: Option<f64>,
 }
 
 /// A folder in memory, with what stands in ssh's place.
@@ -151,6 +152,7 @@ fn done(command: &mut Command) -> Result<Moved> {
         rate_bps: report["rate_bps"].as_f64().context("no rate")?,
         moved_bytes: report["moved_bytes"].as_u64().context("no bytes")?,
         cpu_s,
+        train_bps: report["train_bps"].as_f64(),
     })
 }
 
@@ -224,8 +226,9 @@ fn shares(run: &Run, delay_ms: u64, loss: f64) -> Result<Vec<f64>> {
         fs::remove_dir_all(place.path("to"))?;
         let share = moved.rate_bps / (RATE_BPS * (1.0 - loss) * DATA_OF_RATE);
         run.say(format!(
-            "  run {n} of {RUNS}: {share:.3}, {:.0} Mb/s",
-            moved.rate_bps / 1e6
+            "  run {n} of {RUNS}: {share:.3}, {:.0} Mb/s; the train had {:.0} Mb/s",
+            moved.rate_bps / 1e6,
+            moved.train_bps.unwrap_or(f64::NAN) / 1e6
         ));
         Ok(share)
     };
