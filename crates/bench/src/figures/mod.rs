@@ -52,7 +52,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 70] = [
+const SINGLE: [&Figure; 72] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -121,6 +121,8 @@ const SINGLE: [&Figure; 70] = [
     &mover::SHARE_1,
     &mover::SHARE_268,
     &mover::SMALL,
+    &mover::reorder::FIGURE,
+    &mover::small_files::FIGURE,
     &mover::RESENT,
     &gap_simulated::FIGURE,
 ];

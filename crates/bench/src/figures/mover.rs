@@ -3,14 +3,16 @@
 //! ends, hashing, sealing and, where there is a path, the emulator share this machine. The shell in ssh's place starts the
 //! other end at once. Shares are of what the path can carry: rate × (1 - loss) × the data in a full packet.
 
+pub mod reorder;
+pub mod small_files;
+
 use crate::alone::{Alone, NETWORK};
 use crate::cpu_time;
-use crate::emulated::forwarded;
+use crate::emulated::{forwarded, long_path};
 use crate::figure::{Better, Figure, Summary};
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
-use fatpath_emulator::unshaped::two_hosts;
-use fatpath_emulator::{CellSpec, ChainSpec, Network, Topology};
+use fatpath_emulator::{Network, Topology};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -168,6 +170,13 @@ fn fill(path: &Path, bytes: u64, mut state: u64) -> Result<()> {
     Ok(file.flush()?)
 }
 
+/// So many files, each with other bytes.
+fn fill_folder(folder: &Path, files: u64, file_bytes: u64) -> Result<()> {
+    fs::create_dir(folder)?;
+    let one = |number: u64| fill(&folder.join(number.to_string()), file_bytes, number + 1);
+    (0..files).try_for_each(one)
+}
+
 fn tmpfs(run: &Run, of: fn(&Moved) -> f64) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
     run.say_load()?;
@@ -188,11 +197,7 @@ fn small_files(run: &Run) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
     run.say_load()?;
     let place = Place::new()?;
-    fs::create_dir(place.path("files"))?;
-    for number in 0..SMALL_FILES {
-        let path = place.path("files").join(number.to_string());
-        fill(&path, SMALL_BYTES, number + 1)?;
-    }
+    fill_folder(&place.path("files"), SMALL_FILES, SMALL_BYTES)?;
     let one = |n| {
         let mbytes_s = place.moved(run, "files")?.rate_bps / 8e6;
         run.say(format!("  run {n} of {RUNS}: {mbytes_s:.0} MB/s"));
@@ -202,16 +207,7 @@ fn small_files(run: &Run) -> Result<Vec<f64>> {
 }
 
 fn path(delay_ms: u64, loss: f64, seed: u64) -> Topology {
-    let delay_ns = delay_ms * 1_000_000;
-    let bdp_bytes = delay_ms * 2 * RATE_BPS as u64 / 8000;
-    let mut topology = two_hosts(NETWORK, &ChainSpec::of([CellSpec::delay(delay_ns)]));
-    let mut cells = vec![CellSpec::rate(RATE_BPS as u64, Some(bdp_bytes))];
-    if loss > 0.0 {
-        cells.push(CellSpec::loss(loss));
-    }
-    cells.push(CellSpec::delay(delay_ns));
-    topology.links[0].directions[0] = ChainSpec { cells, seed };
-    topology
+    long_path(RATE_BPS as u64, delay_ms, loss, seed)
 }
 
 fn shares(run: &Run, delay_ms: u64, loss: f64) -> Result<Vec<f64>> {
@@ -220,10 +216,7 @@ fn shares(run: &Run, delay_ms: u64, loss: f64) -> Result<Vec<f64>> {
     let place = Place::new()?;
     fill(&place.path("file"), PATH_BYTES, 1)?;
     let one = |n: u32| {
-        run.check()?;
-        let send = |network: &Network| over(run, &place, network);
-        let (moved, _) = forwarded(&path(delay_ms, loss, n.into()), send)?;
-        fs::remove_dir_all(place.path("to"))?;
+        let moved = moved_over(run, &place, &path(delay_ms, loss, n.into()), "file")?;
         let share = moved.rate_bps / (RATE_BPS * (1.0 - loss) * DATA_OF_RATE);
         run.say(format!(
             "  run {n} of {RUNS}: {share:.3}, {:.0} Mb/s; the train had {:.0} Mb/s",
@@ -235,14 +228,48 @@ fn shares(run: &Run, delay_ms: u64, loss: f64) -> Result<Vec<f64>> {
     (1..=RUNS).map(one).collect()
 }
 
+/// Of pairs of transfers in turn, the rate of the first over that of the second.
+fn ratios(run: &Run, pair: impl Fn(u64) -> Result<[Moved; 2]>) -> Result<Vec<f64>> {
+    let one = |n: u32| {
+        let [first, second] = pair(n.into())?.map(|moved| moved.rate_bps / 1e6);
+        let ratio = first / second;
+        run.say(format!(
+            "  pair {n} of {RUNS}: {ratio:.3}, {first:.0} over {second:.0} Mb/s"
+        ));
+        Ok(ratio)
+    };
+    (1..=RUNS).map(one).collect()
+}
+
+/// Over a path of its own, to a folder that is not there.
+fn moved_over(run: &Run, place: &Place, path: &Topology, what: &str) -> Result<Moved> {
+    run.check()?;
+    let (moved, _) = forwarded(path, |network| over(run, place, network, what))?;
+    fs::remove_dir_all(place.path("to"))?;
+    Ok(moved)
+}
+
 /// From the client to the server: the shell enters the other namespace.
-fn over(run: &Run, place: &Place, network: &Network) -> Result<Moved> {
+fn over(run: &Run, place: &Place, network: &Network, what: &str) -> Result<Moved> {
+    let host = format!("{NETWORK}-server");
+    let mut command = sending(run, place, network, [what, "ip netns exec", &host])?;
+    done(command.args(["--address", "10.99.0.2"]))
+}
+
+/// At the client: what is sent, the command that starts the other end, and the host for it.
+fn sending(
+    run: &Run,
+    place: &Place,
+    network: &Network,
+    [what, rsh, host]: [&str; 3],
+) -> Result<Command> {
     let client = network.host("client").context("`two_hosts` names it")?;
     let mut command = client.command(&run.fatpath);
-    command.arg("send").arg(place.path("file"));
-    command.arg(format!("{NETWORK}-server:{}", place.path("to").display()));
-    command.args(["--rsh", "ip netns exec", "--address", "10.99.0.2", "--json"]);
-    done(command.arg("--remote-fatpath").arg(&run.fatpath))
+    command.args(["send", "-r"]).arg(place.path(what));
+    command.arg(format!("{host}:{}", place.path("to").display()));
+    command.args(["--rsh", rsh, "--json", "--remote-fatpath"]);
+    command.arg(&run.fatpath);
+    Ok(command)
 }
 
 /// Of each kill: what is sent after it beyond what had not arrived, over the file's length.
