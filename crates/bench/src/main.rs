@@ -16,7 +16,7 @@ use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use fatpath_harness::{
     alone, bpf_stats, captured, connect_loop, cpu_time, crowd, emulated, group, instance, lab,
-    loaded, memory, one_processor, peer, printed, run, simulated, transfer, tun_host, wire,
+    loaded, memory, one_processor, peer, printed, run, simulated, sshd, transfer, tun_host, wire,
 };
 use figure::Figure;
 use figures::FIGURES;

@@ -22,6 +22,7 @@ pub mod peer;
 pub mod printed;
 pub mod run;
 pub mod simulated;
+pub mod sshd;
 pub mod transfer;
 pub mod tun_host;
 pub mod wire;

@@ -52,7 +52,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 72] = [
+const SINGLE: [&Figure; 73] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -123,6 +123,7 @@ const SINGLE: [&Figure; 72] = [
     &mover::SMALL,
     &mover::reorder::FIGURE,
     &mover::small_files::FIGURE,
+    &mover::over_scp::FIGURE,
     &mover::RESENT,
     &gap_simulated::FIGURE,
 ];

@@ -3,6 +3,7 @@
 //! ends, hashing, sealing and, where there is a path, the emulator share this machine. The shell in ssh's place starts the
 //! other end at once. Shares are of what the path can carry: rate × (1 - loss) × the data in a full packet.
 
+pub mod over_scp;
 pub mod reorder;
 pub mod small_files;
 
