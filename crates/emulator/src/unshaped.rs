@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdout, Stdio};
 use fatpath_link::ChainSpec;
 
 use crate::{
-    Control, End, ForwardError, ForwardOptions, HostSpec, LinkSpec, NamespaceError, Network, Stats,
-    Topology, UpError,
+    Control, End, ForwardError, ForwardOptions, HostSpec, LinkSpec, Namespace, NamespaceError,
+    Network, Stats, Topology, UpError,
 };
 
 /// Why the speed could not be measured.
@@ -69,11 +69,21 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
 /// Runs `iperf3` from `client` to `server`, IPv4, with `arguments` in addition to the address. The hosts are
 /// those of [`two_hosts`], and forwarded meanwhile. Returns its JSON.
 pub fn iperf3(network: &Network, arguments: &[&str]) -> Result<serde_json::Value, UnshapedError> {
-    let _server = Server::start(network)?;
-    let client = network.host("client").expect("`two_hosts` names it");
+    let host = |name| network.host(name).expect("`two_hosts` names it");
+    iperf3_between(host("client"), host("server"), "10.99.0.2", arguments)
+}
+
+/// Runs `iperf3` from one namespace to another one, which has this address. Returns its JSON.
+pub fn iperf3_between(
+    client: &Namespace,
+    server: &Namespace,
+    address: &str,
+    arguments: &[&str],
+) -> Result<serde_json::Value, UnshapedError> {
+    let _server = Server::start(server)?;
     let mut command = client.command("iperf3");
     let run = command
-        .args(["-c", "10.99.0.2", "-J"])
+        .args(["-c", address, "-J"])
         .args(arguments)
         .output()?;
     let result: serde_json::Value = serde_json::from_slice(&run.stdout)
@@ -101,8 +111,7 @@ struct Server {
 
 impl Server {
     /// Starts it and waits until it listens.
-    fn start(network: &Network) -> Result<Server, UnshapedError> {
-        let host = network.host("server").expect("`two_hosts` names it");
+    fn start(host: &Namespace) -> Result<Server, UnshapedError> {
         let mut command = host.command("iperf3");
         command
             .args(["-s", "-1", "--forceflush"])

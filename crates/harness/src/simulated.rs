@@ -24,12 +24,17 @@ pub fn path_of(rtt_ns: u64, cells: impl Into<Vec<CellSpec>>, end_ns: u64) -> Spe
     let back = ChainSpec::of([CellSpec::delay(rtt_ns / 2)]);
     let mut there = ChainSpec::of(cells);
     there.cells.push(CellSpec::delay(rtt_ns / 2));
+    path_by([there, back], end_ns)
+}
+
+/// Two hosts, and what is on the way of the data and on the way back.
+pub fn path_by(directions: [ChainSpec; 2], end_ns: u64) -> Spec {
     Spec {
         hosts: 2,
         links: vec![LinkSpec {
             between: [0, 1],
             mtu_bytes: 1_500,
-            directions: [there, back],
+            directions,
         }],
         routes: vec![vec![None, Some((0, 0))], vec![Some((0, 1)), None]],
         end_ns,

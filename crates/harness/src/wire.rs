@@ -2,12 +2,16 @@
 //! Two hosts on one wire: namespaces and a veth pair, with TSO as veth has it.
 
 use crate::alone::{Alone, NETWORK};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use fatpath_emulator::{Namespace, remove_namespace};
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-const SERVER: &str = "10.79.0.2";
+/// The client's address.
+pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
+/// The server's.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
+const OFF: &str = "tx-udp-segmentation off tso off gso off gro off";
 
 /// The two hosts; removed when it is dropped.
 pub struct Wire {
@@ -27,11 +31,25 @@ impl Wire {
         let peer = wire.server.name();
         let pair = format!("link add to-server type veth peer name to-client netns {peer}");
         ip(&wire.client, &pair)?;
-        ip(&wire.client, "addr add 10.79.0.1/24 dev to-server")?;
+        ip(&wire.client, &format!("addr add {CLIENT}/24 dev to-server"))?;
         ip(&wire.server, &format!("addr add {SERVER}/24 dev to-client"))?;
         ip(&wire.client, "link set to-server up")?;
         ip(&wire.server, "link set to-client up")?;
         Ok(wire)
+    }
+
+    /// Switches the segmentation of large packets by the devices off, and the joining of small ones: the kernel hands each
+    /// segment over by itself.
+    pub fn switch_segmentation_off(&self) -> Result<()> {
+        for (host, device) in [(&self.client, "to-server"), (&self.server, "to-client")] {
+            let mut command = host.command("ethtool");
+            command.args(["-K", device]).args(OFF.split(' '));
+            let status = command
+                .status()
+                .context("ethtool: apt-get install ethtool")?;
+            ensure!(status.success(), "ethtool -K {device}: {status}");
+        }
+        Ok(())
     }
 
     /// A connection from the client to the server: both ends.

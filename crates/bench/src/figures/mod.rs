@@ -52,7 +52,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 73] = [
+const SINGLE: [&Figure; 75] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -114,6 +114,8 @@ const SINGLE: [&Figure; 73] = [
     &capture_kernel::FINDINGS,
     &transport::GBPS,
     &transport::CPU,
+    &transport::segmentation_off::FIGURE,
+    &transport::sim_error::FIGURE,
     &mover::GBPS,
     &mover::CPU,
     &mover::SHARE,
