@@ -52,7 +52,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 75] = [
+const SINGLE: [&Figure; 76] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -114,6 +114,7 @@ const SINGLE: [&Figure; 75] = [
     &capture_kernel::FINDINGS,
     &transport::GBPS,
     &transport::CPU,
+    &transport::over_quinn::FIGURE,
     &transport::segmentation_off::FIGURE,
     &transport::sim_error::FIGURE,
     &mover::GBPS,

@@ -2,6 +2,7 @@
 //! The transport from memory to memory over loopback: a thread for each end, encrypted, one flow, datagrams that fit
 //! Ethernet. Nothing is read or written, but each byte is sealed, sent, and opened.
 
+pub mod over_quinn;
 pub mod segmentation_off;
 pub mod sim_error;
 
