@@ -354,6 +354,7 @@ fn the_highest_rate_without_loss_is_found() {
         let words = ["--udp", "--lossless", "--duration", "1s", "--rate", most];
         let output = ends.asking("iperf3", "a", &words).output().unwrap();
         let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+        println!("{outcome}");
         outcome["values"].clone()
     };
     // A busy host loses packets itself.

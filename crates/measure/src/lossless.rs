@@ -6,6 +6,8 @@ use crate::Values;
 
 /// The rate is found when it is known to this share.
 const PRECISION: f64 = 0.02;
+/// Of a rate of which less arrives, and nothing is lost, less was sent. A run of a second is measured over some more.
+const SENT: f64 = 0.9;
 /// A rate below a thousandth of the highest is not looked for.
 const MOST_RUNS: u32 = 16;
 
@@ -15,8 +17,10 @@ pub struct Lossless {
     most_bps: u64,
     /// The highest at which all arrived.
     low_bps: u64,
-    /// The lowest at which something was lost.
+    /// Beyond this something would be lost.
     high_bps: Option<u64>,
+    /// The lowest at which something was lost.
+    lossy_bps: Option<u64>,
     runs: u32,
     /// The sender was no faster than this.
     is_bounded: bool,
@@ -29,6 +33,7 @@ impl Lossless {
             most_bps,
             low_bps: 0,
             high_bps: None,
+            lossy_bps: None,
             runs: 0,
             is_bounded: false,
         }
@@ -56,9 +61,15 @@ impl Lossless {
             let arrived_bps = (rate_bps as f64 * (1.0 - loss) * (1.0 + PRECISION)) as u64;
             let high_bps = arrived_bps.min(rate_bps).max(self.low_bps);
             self.high_bps = Some(high_bps);
+            self.lossy_bps = self.lossy_bps.into_iter().chain([rate_bps]).min();
         } else {
-            self.is_bounded = (passed_bps as f64) < rate_bps as f64 * (1.0 - PRECISION);
-            self.low_bps = self.low_bps.max(passed_bps);
+            self.is_bounded = (passed_bps as f64) < rate_bps as f64 * SENT;
+            let low_bps = if self.is_bounded {
+                passed_bps
+            } else {
+                rate_bps
+            };
+            self.low_bps = self.low_bps.max(low_bps);
         }
     }
 
@@ -70,7 +81,7 @@ impl Lossless {
         };
         let mut values = Values::from([(name.to_owned(), (self.low_bps as f64, "b/s".into()))]);
         values.insert("runs".into(), (f64::from(self.runs), "1".into()));
-        let lossy = self.high_bps.map(|bps| (bps as f64, "b/s".into()));
+        let lossy = self.lossy_bps.map(|bps| (bps as f64, "b/s".into()));
         values.extend(lossy.map(|lossy| ("lossy_rate".to_owned(), lossy)));
         (self.low_bps > 0).then_some(values)
     }
