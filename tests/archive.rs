@@ -3,15 +3,12 @@
 //! wait and tuning goes on.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-#[path = "../crates/archive/tests/postgres/cluster.rs"]
-#[allow(dead_code)] // the store's own tests use the rest
-mod cluster;
 mod support;
 
-use cluster::{Cluster, PASSWORD, TLS_ADDRESS, TLS_NAME};
 use fatpath_api::endpoint::{GetArchive, GetPathHistory};
 use fatpath_api::{ArchiveQuery, HistoryInterval, PathHistoryQuery};
 use fatpath_daemon::client;
+use fatpath_harness::cluster::{Cluster, PASSWORD, TLS_ADDRESS, TLS_NAME};
 use serde_json::Value;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -190,13 +187,15 @@ fn while_the_store_is_away_events_wait_and_flows_are_tuned() {
 #[test]
 fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     let Some(_alone) = alone() else { return };
-    let Some(mut cluster) = Cluster::start() else {
+    let Some(mut cluster) = Cluster::for_test() else {
         return;
     };
-    let (url, file) = (cluster.url(), cluster.password_file("a wrong one"));
+    let (url, file) = (cluster.url(), cluster.password_file("a wrong one").unwrap());
     let server = format!("url = '{url}'\npassword_file = '{}'", file.display());
     let daemon = Daemon::start(&policy().replace("[archive]", &format!("[archive]\n{server}")));
-    cluster.sql("ALTER DATABASE site SET log_statement = 'all'");
+    cluster
+        .psql("site", "ALTER DATABASE site SET log_statement = 'all'")
+        .unwrap();
     let first = ended_flow();
     until("the wrong password to be said", || {
         let said = status(&daemon)["store_error"].as_str()?.to_owned();
@@ -204,7 +203,7 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
             .then_some(())
     });
     // The daemon reads it for each connection.
-    std::fs::rename(cluster.password_file(PASSWORD), &file).unwrap();
+    std::fs::rename(cluster.password_file(PASSWORD).unwrap(), &file).unwrap();
     let flows = |cluster: &Cluster, local: SocketAddr| {
         let counted = format!("SELECT count(*) FROM fatpath.flow WHERE local = '{local}'");
         cluster.psql("site", &counted).unwrap_or_default()
@@ -226,13 +225,18 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     until("the server to be missed", || {
         status(&daemon)["store_error"].as_str().map(drop)
     });
-    cluster.run();
+    cluster.run().unwrap();
     until("the second flow at the site", || {
         (flows(&cluster, second) == "1").then_some(())
     });
     assert_eq!(flows(&cluster, first), "1");
     // A later fatpath brings the tables forward while this one is connected.
-    cluster.sql("UPDATE fatpath.schema_version SET version = version + 1");
+    cluster
+        .psql(
+            "site",
+            "UPDATE fatpath.schema_version SET version = version + 1",
+        )
+        .unwrap();
     let third = ended_flow();
     until("the later version to be said", || {
         let said = status(&daemon)["store_error"].as_str()?.to_owned();
@@ -242,7 +246,12 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
         (status(&daemon)["spool_events"].as_u64()? >= 1).then_some(())
     });
     assert_eq!(flows(&cluster, third), "0");
-    cluster.sql("UPDATE fatpath.schema_version SET version = version - 1");
+    cluster
+        .psql(
+            "site",
+            "UPDATE fatpath.schema_version SET version = version - 1",
+        )
+        .unwrap();
     until("the third flow at the site", || {
         (flows(&cluster, third) == "1").then_some(())
     });
@@ -300,11 +309,11 @@ fn import_and_query(url: &str, password: &Path, trusted: Option<&Path>) -> Resul
 
 #[test]
 fn a_server_elsewhere_is_talked_to_with_tls_and_must_be_who_it_says() {
-    let Some(mut cluster) = Cluster::start() else {
+    let Some(mut cluster) = Cluster::for_test() else {
         return;
     };
-    let authority = cluster.listen_with_tls();
-    let password = cluster.password_file(PASSWORD);
+    let authority = cluster.listen_with_tls().unwrap();
+    let password = cluster.password_file(PASSWORD).unwrap();
     let url = |name: &str, option: &str| {
         format!("postgres://fatpath@{name}/site?hostaddr={TLS_ADDRESS}{option}")
     };

@@ -481,7 +481,7 @@ fn every_command_has_a_man_page_without_backticks() {
 }
 
 /// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
-const FAILURES: [&str; 58] = [
+const FAILURES: [&str; 59] = [
     "analyse /nonexistent.pcap",
     "archive path 192.0.2.0/24 --archive RUN/none",
     "archive query --archive RUN/none",
@@ -505,6 +505,7 @@ const FAILURES: [&str; 58] = [
     "measure echo dtn1 --key RUN/none",
     "measure iperf3 dtn1 --key RUN/none",
     "measure list --file /nonexistent.toml",
+    "measure mesh /nonexistent.toml",
     "measure next --file /nonexistent.toml",
     "measure now x --run-dir RUN",
     "measure one-way dtn1 --clock-error 1ms --key RUN/none",

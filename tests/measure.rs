@@ -184,6 +184,52 @@ fn a_test_runs_when_it_is_asked_for() {
     daemon.hang_up();
 }
 
+/// Each host has the same file; the archive says of this one what it found of the others.
+#[test]
+fn a_host_of_a_mesh_tests_the_others_and_the_table_shows_it() {
+    let Some(_alone) = alone() else { return };
+    let daemon = Daemon::start(POLICY);
+    let own = rustix::system::uname()
+        .nodename()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let mesh = BEATS.replace("every = '1s'", "every = '5s'");
+    let mesh = mesh.replace("[[test]]\nname = 'beat'", "[[mesh]]\nname = 'core'");
+    let file = daemon.path("measure.toml");
+    std::fs::write(
+        &file,
+        format!("{mesh}hosts = ['{own}', 'peer1', 'peer2']\n"),
+    )
+    .unwrap();
+    daemon.hang_up();
+    let asked = |form: &[&str]| {
+        let mut mesh = Command::new(FATPATH);
+        mesh.args(["measure", "mesh"]).arg(&file).args(form);
+        let output = mesh.arg("--archive").arg(daemon.path("archive")).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let pairs = until("both results", || {
+        let meshes: Value = serde_json::from_str(&asked(&["--json"])).ok()?;
+        let pairs = meshes[0]["pairs"].as_array()?.clone();
+        let known = pairs.iter().filter(|pair| pair["value"] == 7.0);
+        (known.count() == 2).then_some(pairs)
+    });
+    assert_eq!(pairs.len(), 6);
+    let known = |pair: &&Value| pair["value"] == 7.0;
+    assert!(
+        pairs
+            .iter()
+            .filter(known)
+            .all(|pair| pair["from"] == *own && pair["unit"] == "ms")
+    );
+    let table = asked(&[]);
+    let row = table.lines().find(|line| line.starts_with(&own)).unwrap();
+    assert_eq!(row.matches("7 ms").count(), 2, "{table}");
+    std::fs::remove_file(&file).unwrap();
+    daemon.hang_up();
+}
+
 #[test]
 fn nothing_outlives_a_daemon_that_is_killed() {
     let Some(_alone) = alone() else { return };

@@ -341,6 +341,37 @@ fn throughput_is_measured_by_a_server_that_lives_for_the_test() {
     assert!((5e6..15e6).contains(&bps(&outcome["values"])), "{outcome}");
 }
 
+#[test]
+fn the_highest_rate_without_loss_is_found() {
+    let Some(_alone) = alone() else { return };
+    let mut ends = Ends::over(
+        "lossless",
+        "rate = '20mbit'\ndelay = '10ms'\nqueue = '1bdp'",
+    );
+    ends.write_file("kinds = ['iperf3']\nrate = '100mbit'\nbytes_a_day = '2GB'");
+    ends.respond();
+    let found = |most: &str| {
+        let words = ["--udp", "--lossless", "--duration", "1s", "--rate", most];
+        let output = ends.asking("iperf3", "a", &words).output().unwrap();
+        let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+        println!("{outcome}");
+        outcome["values"].clone()
+    };
+    // A busy host loses packets itself.
+    let long = Duration::from_secs(180);
+    let values = until_within(long, "the rate", || {
+        let values = found("100mbit");
+        let bps = |name: &str| values[name][0].as_f64();
+        let is_right = bps("lossless_rate").is_some_and(|bps| (17e6..20.5e6).contains(&bps));
+        is_right.then_some(values)
+    });
+    assert!(values["lossy_rate"][0].as_f64() > values["lossless_rate"][0].as_f64());
+    until_within(long, "a lower bound", || {
+        let bps = found("5mbit")["lossless_rate_at_least"][0].as_f64()?;
+        (4.8e6..5.2e6).contains(&bps).then_some(())
+    });
+}
+
 /// Whether anybody listens for iperf3 at `b`.
 fn listens(ends: &Ends) -> bool {
     let listening = ["ss", "-Hltn", "sport = :5201"];

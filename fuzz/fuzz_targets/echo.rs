@@ -17,7 +17,7 @@ const FILE: &str = "
 name = 'a'
 prefix = '192.0.2.0/24'
 key = 'ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
-kinds = ['echo', 'one_way', 'rate']
+kinds = ['echo', 'one_way', 'rate', 'iperf3']
 ";
 
 static PLAN: LazyLock<Plan> = LazyLock::new(|| parse(FILE).expect("it is right"));

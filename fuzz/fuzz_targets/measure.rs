@@ -7,7 +7,8 @@ use fatpath_measure::{Schedule, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let Ok(plan) = parse(text) else { return };
+    let Ok(mut plan) = parse(text) else { return };
+    plan.join_meshes("a");
     let now_us = 1_795_392_000_000_000;
     let schedule = Schedule::new(&plan.tests, 1, now_us);
     for index in 0..plan.tests.len() {

@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-#[path = "postgres/cluster.rs"]
-#[allow(dead_code)] // tests/archive.rs uses the rest
-mod cluster;
 #[path = "postgres/cost.rs"]
 mod cost;
 #[path = "postgres/grafana.rs"]
@@ -14,12 +11,12 @@ mod grafana;
 #[path = "postgres/versions.rs"]
 mod versions;
 
-use cluster::{Cluster, PASSWORD};
 use fatpath_archive::store::{
     Batch, History, Measure, PostgresStore, Query, Record, Retention, ServerAddress, SqliteStore,
     Store, Width,
 };
 use fatpath_archive::{Bounds, Event, Kind, Origin, Spool, move_oldest};
+use fatpath_harness::cluster::{Cluster, PASSWORD};
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, Weak};
@@ -41,19 +38,20 @@ fn shared() -> Option<Arc<Cluster>> {
     if let Some(cluster) = shared.upgrade() {
         return Some(cluster);
     }
-    let cluster = Arc::new(Cluster::start()?);
+    let cluster = Arc::new(Cluster::for_test()?);
     *shared = Arc::downgrade(&cluster);
     Some(cluster)
 }
 
 /// An empty database.
 fn empty(cluster: &Cluster, name: &str) -> PostgresStore {
-    cluster.sql(&format!("CREATE DATABASE {name}"));
+    let create = format!("CREATE DATABASE {name}");
+    cluster.psql("postgres", &create).unwrap();
     store(cluster, &cluster.url_of(name))
 }
 
 fn store(cluster: &Cluster, url: &str) -> PostgresStore {
-    let file = cluster.password_file(PASSWORD);
+    let file = cluster.password_file(PASSWORD).unwrap();
     PostgresStore::at(ServerAddress::new(url, Some(&file)).unwrap(), DEADLINE).unwrap()
 }
 
@@ -487,7 +485,8 @@ impl Holder {
 fn what_is_wrong_is_said_without_the_password() {
     let Some(cluster) = shared() else { return };
     let said = |url: &str, password: &str| {
-        let address = ServerAddress::new(url, Some(&cluster.password_file(password))).unwrap();
+        let file = cluster.password_file(password).unwrap();
+        let address = ServerAddress::new(url, Some(&file)).unwrap();
         let mut store = PostgresStore::at(address, DEADLINE).unwrap();
         let put = store.put(&batch("a", Kind::Test, 0, vec![])).unwrap_err();
         format!("{put} {put:?}")
@@ -543,7 +542,7 @@ fn a_slow_server_is_left_and_asked_again() {
 
 #[test]
 fn nothing_is_lost_or_doubled_while_the_server_crashes() {
-    let Some(mut cluster) = Cluster::start() else {
+    let Some(mut cluster) = Cluster::for_test() else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -579,7 +578,7 @@ fn nothing_is_lost_or_doubled_while_the_server_crashes() {
             move_oldest(spool.sealed(), &mut server).is_err(),
             "it is away"
         );
-        cluster.run();
+        cluster.run().unwrap();
     }
     while move_oldest(spool.sealed(), &mut server).unwrap().is_some() {}
     assert_eq!(spool.status().events, 0);

@@ -15,8 +15,9 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use fatpath_harness::{
-    alone, bpf_stats, captured, connect_loop, cpu_time, crowd, emulated, group, instance, lab,
-    loaded, memory, one_processor, peer, printed, run, simulated, sshd, transfer, tun_host, wire,
+    alone, bpf_stats, captured, cluster, connect_loop, cpu_time, crowd, emulated, group, instance,
+    killed_writer, lab, loaded, memory, one_processor, peer, printed, run, simulated, sshd,
+    transfer, tun_host, wire,
 };
 use figure::Figure;
 use figures::FIGURES;
@@ -48,6 +49,9 @@ struct Arguments {
     /// Only hold so many connections until the end of the input: what makes a crowd
     #[arg(long, value_name = "CONNECTIONS", hide = true)]
     hold_connections: Option<usize>,
+    /// Only write to an archive until somebody kills it: what `archive.lost_or_doubled` kills
+    #[arg(long, hide = true)]
+    write_until_killed: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
     let done = match (arguments.simulate_flows, arguments.hold_connections) {
         (Some(flows), _) => figures::simulate_flows(flows),
         (None, Some(count)) => crowd::hold_connections(count),
+        (None, None) if arguments.write_until_killed => killed_writer::write_until_killed(),
         (None, None) => measure(&arguments),
     };
     match done {

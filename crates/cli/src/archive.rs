@@ -124,7 +124,7 @@ impl Place {
     }
 
     /// The store, where there is one.
-    fn existing(&self) -> Result<Box<dyn Store + Send>> {
+    pub(crate) fn existing(&self) -> Result<Box<dyn Store + Send>> {
         let location = self.location()?;
         if let Location::Folder(folder) = &location {
             anyhow::ensure!(

@@ -176,7 +176,8 @@ fn files_of(text: &str) -> Vec<(usize, String)> {
 
 /// What is wrong with a policy, or with a list of tests.
 fn problems_of(file: &str) -> Vec<Problem> {
-    match file.contains("[[test]]") || file.contains("[[peer]]") {
+    let of_measure = ["[[test]]", "[[mesh]]", "[[peer]]"];
+    match of_measure.iter().any(|table| file.contains(table)) {
         true => fatpath_measure::parse(file).err().unwrap_or_default(),
         false => fatpath_policy::parse(file, None).err().unwrap_or_default(),
     }

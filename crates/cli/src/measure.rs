@@ -3,6 +3,7 @@
 
 mod between;
 mod iperf3;
+mod mesh;
 mod rate;
 
 use crate::archive::time::{now_us, shown};
@@ -33,6 +34,7 @@ Examples:
   fatpath measure next --json
   fatpath measure run rtt-far
   fatpath measure now rate-far
+  fatpath measure mesh
   fatpath measure respond --user nobody
   fatpath measure echo dtn2 --duration 5s
   fatpath measure one-way dtn2 --json
@@ -52,6 +54,9 @@ pub enum Command {
     Run(RunArguments),
     /// Have the daemon run one test, once no other uses its resource, and archive it
     Now(NowArguments),
+    /// Print the newest results between all hosts of each mesh of the file
+    #[command(after_help = mesh::HELP)]
+    Mesh(mesh::MeshArguments),
     /// Measure round-trip time and loss of UDP to a host that runs `fatpath measure respond`
     #[command(after_help = between::ECHO_HELP)]
     Echo(between::EchoArguments),
@@ -119,6 +124,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Next(arguments) => next(arguments)?,
         Command::Run(arguments) => return run_one(arguments),
         Command::Now(arguments) => return now(arguments),
+        Command::Mesh(arguments) => return mesh::run(arguments),
         Command::Echo(arguments) => return between::run_echo(arguments),
         Command::OneWay(arguments) => return between::run_one_way(arguments),
         Command::Rate(arguments) => return rate::run(arguments),

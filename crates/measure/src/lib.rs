@@ -8,8 +8,10 @@
 
 mod ask;
 pub mod echo;
+mod grid;
 mod lease;
 mod ledger;
+mod lossless;
 mod one_way;
 pub mod outcome;
 mod peers;
@@ -21,11 +23,13 @@ mod tool;
 pub mod trains;
 
 pub use ask::{Ask, BadLine, Cost, Datagrams, MOST_LINE_BYTES, Reply, Run, Trains, shown};
+pub use grid::{Grid, Pair};
 pub use lease::{Answer, Leases, Message};
 pub use ledger::{Ledger, Refusal, Used};
+pub use lossless::Lossless;
 pub use one_way::{Clock, Trip, one_way};
 pub use peers::{Kind, Peer, Responder};
-pub use plan::{Plan, Test};
+pub use plan::{Mesh, Plan, Test};
 pub use read::{MOST_RESOURCE_LETTERS, parse};
 pub use schedule::Schedule;
 pub use server::{Served, Server, pem};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a run, and what the archive and the schedule make of it.
 
-use crate::{Test, Values};
+use crate::{Test, Unit, Values};
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 
 /// A run that ended, with what its output was read as.
@@ -34,8 +34,13 @@ pub fn is_failure(outcome: &TestOutcome) -> bool {
     note.is_some_and(|note| note.level == TestLevel::Error)
 }
 
-/// The one number of a run's event: the value that the tool is there for; of a program the first by name. A lower bound is none.
+/// The one number of a run's event.
 pub fn main_value(outcome: &TestOutcome) -> Option<f64> {
+    main_of(outcome).map(|(value, _)| *value)
+}
+
+/// The value that the tool is there for; of a program the first by name. A lower bound is none.
+pub(crate) fn main_of(outcome: &TestOutcome) -> Option<&(f64, Unit)> {
     let main = [
         "delay_there_avg",
         "rtt_avg",
@@ -47,7 +52,7 @@ pub fn main_value(outcome: &TestOutcome) -> Option<f64> {
     let named = main.iter().find_map(|name| outcome.values.get(*name));
     let is_program = outcome.tool == "program";
     let first = || outcome.values.values().next().filter(|_| is_program);
-    named.or_else(first).map(|(value, _)| *value)
+    named.or_else(first)
 }
 
 /// Something failed.

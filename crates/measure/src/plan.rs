@@ -11,6 +11,9 @@ use std::net::IpAddr;
 pub struct Plan {
     /// Each has a name of its own.
     pub tests: Vec<Test>,
+    /// Hosts that all test one another. Each has a name of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub meshes: Vec<Mesh>,
     /// Where tests of others are answered; none: nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub responder: Option<Responder>,
@@ -40,6 +43,17 @@ pub struct Test {
     pub tool: Tool,
 }
 
+/// One `[[mesh]]`: hosts that all test one another. Each of them has the same file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mesh {
+    /// Unique in the file.
+    pub name: String,
+    /// Each by its own name, by which the others reach it, too.
+    pub hosts: Vec<String>,
+    /// What each runs to each other one, which has the place of `to`.
+    pub test: Test,
+}
+
 /// Beyond the duration and 20 round trips, for a name to be looked up and a connection to be made.
 const GRACE_US: u64 = 15_000_000;
 
@@ -50,7 +64,32 @@ impl Test {
     }
 }
 
+impl Mesh {
+    /// The name of the test to a host.
+    pub(crate) fn test_name(&self, to: &str) -> String {
+        format!("{}.{to}", self.name)
+    }
+
+    /// To all hosts.
+    pub(crate) fn tests(&self) -> impl Iterator<Item = Test> {
+        self.hosts.iter().map(|to| Test {
+            name: self.test_name(to),
+            to: Some(to.clone()),
+            ..self.test.clone()
+        })
+    }
+}
+
 impl Plan {
+    /// Adds what the host of that name runs as one of its meshes.
+    pub fn join_meshes(&mut self, host: &str) {
+        let meshes = self.meshes.iter();
+        let joined = meshes.filter(|mesh| mesh.hosts.iter().any(|it| it == host));
+        let tests = joined.flat_map(Mesh::tests);
+        let of_others = tests.filter(|test| test.to.as_deref() != Some(host));
+        self.tests.extend(of_others.collect::<Vec<_>>());
+    }
+
     /// The test of this name.
     pub fn test(&self, name: &str) -> Option<&Test> {
         self.tests.iter().find(|test| test.name == name)
@@ -106,5 +145,44 @@ mod tests {
         assert_eq!(resources(""), ["eth0", "wan"]);
         assert_eq!(resources("resource = 'eth1'"), ["eth1"]);
         assert!(resources("resource = []").is_empty());
+    }
+
+    const MESH: &str = "[[mesh]]\nname = 'core'\nhosts = ['a', 'b', 'c']\ntool = 'ping'\nevery = '10s'\nduration = '1s'\n";
+
+    #[test]
+    fn each_host_tests_all_others() {
+        let names = |host: &str| -> Vec<String> {
+            let mut plan = crate::parse(MESH).unwrap();
+            plan.join_meshes(host);
+            let tests = plan.tests.iter();
+            tests
+                .map(|test| format!("{} to {:?}", test.name, test.to))
+                .collect()
+        };
+        assert_eq!(
+            names("b"),
+            ["core.a to Some(\"a\")", "core.c to Some(\"c\")"]
+        );
+        assert!(names("elsewhere").is_empty());
+    }
+
+    #[test]
+    fn what_a_mesh_may_not_be_is_said() {
+        let said = |text: &str| crate::parse(text).unwrap_err()[0].to_string();
+        let one = said(&MESH.replace("'a', 'b', 'c'", "'a'"));
+        assert!(one.contains("2 to 1000 hosts"), "{one}");
+        let twice = said(&MESH.replace("'b'", "'a'"));
+        assert!(twice.contains("`a` twice"), "{twice}");
+        let with_peer = said(&format!("{MESH}to = 'd'\n"));
+        assert!(with_peer.contains("unknown key `to`"), "{with_peer}");
+        let test = "[[test]]\nname = 'core.c'\ntool = 'ping'\nto = 'h'\nevery = '1min'\n";
+        let named = said(&format!("{MESH}{test}"));
+        assert!(named.contains("a test named `core.c`"), "{named}");
+        let of_other = MESH.replace("'core'", "'core.b'").replace("'c'", "'d'");
+        let also = MESH.replace("'c'", "'b.d'");
+        let same = said(&format!("{of_other}{also}"));
+        assert!(same.contains("a test named `core.b.d`"), "{same}");
+        let again = said(&format!("{MESH}{MESH}"));
+        assert!(again.contains("a second mesh named `core`"), "{again}");
     }
 }

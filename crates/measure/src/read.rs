@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reader of `measure.toml`. Start at [`parse`].
 
+mod mesh;
 mod peers;
 
 use crate::tool::{Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
@@ -33,6 +34,7 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
         };
         plan.tests.push(test);
     }
+    mesh::read(&mut root, &mut plan);
     peers::read(&mut root, &mut plan);
     root.note_unknown();
     document.finish().map(|()| plan)
@@ -40,12 +42,23 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
 
 /// Notes everything that is wrong with the test.
 fn read_test(section: &mut Section, before: &Plan) -> Option<Test> {
-    let name = needed(
-        section,
-        "name",
-        "a name of letters, digits, `-`, `_` and `.`",
-        |value| name_of(value, before),
-    );
+    let name = needed(section, "name", NAMES, |value| {
+        name_of(value, "test", |name| before.test(name).is_some())
+    });
+    let to = section.read("to", peer);
+    let run = read_run(section)?;
+    if to.is_none() && !section.has("to") && !matches!(run.tool, Tool::Program(_)) {
+        section.note(section.missing("to", "the peer: a host name or an address"));
+    }
+    Some(Test {
+        name: name?,
+        to,
+        ..run
+    })
+}
+
+/// All of a test but its name and its peer.
+fn read_run(section: &mut Section) -> Option<Test> {
     let every_us = needed(section, "every", TIMES, |value| {
         time(value, S..=7 * 86_400 * S)
     });
@@ -55,7 +68,6 @@ fn read_test(section: &mut Section, before: &Plan) -> Option<Test> {
     let jitter = section.read("jitter", jitter).unwrap_or(0.1);
     let resources = section.read("resource", resources).unwrap_or_default();
     let passive_first = section.read("passive_first", |value| value.boolean());
-    let to = section.read("to", peer);
     let read = needed(section, "tool", TOOLS, |value| {
         value.parsed(|name| tool_named(name).ok_or(TOOLS))
     });
@@ -65,8 +77,8 @@ fn read_test(section: &mut Section, before: &Plan) -> Option<Test> {
         section.note_unknown();
     }
     let test = Test {
-        name: name?,
-        to,
+        name: String::new(),
+        to: None,
         every_us: every_us?,
         duration_us: duration_us?,
         jitter,
@@ -79,9 +91,6 @@ fn read_test(section: &mut Section, before: &Plan) -> Option<Test> {
 }
 
 fn refuse_inconsistent(section: &Section, test: &Test) {
-    if test.to.is_none() && !section.has("to") && !matches!(test.tool, Tool::Program(_)) {
-        section.note(section.missing("to", "the peer: a host name or an address"));
-    }
     if test.duration_us > test.every_us {
         let refusal = section.refusal("a run lasts longer than the time from one run to the next");
         section.note(refusal.allowed("`duration` is at most `every`"));
@@ -243,17 +252,17 @@ fn needed<T>(
     section.read(key, read)
 }
 
-fn name_of(value: &Value, before: &Plan) -> Result<String, Refusal> {
-    let allowed = "1 to 64 letters, digits, `-`, `_` and `.`";
-    let name = value.parsed(|name| {
-        identifier(name, "-_.").ok_or("1 to 64 letters, digits, `-`, `_` and `.`")
-    })?;
-    match before.test(&name) {
-        Some(_) => Err(value
-            .refusal(format!("a second test named `{name}`"))
-            .allowed("each test needs a name of its own")),
-        None if name.len() > 64 => Err(value.found(allowed)),
-        None => Ok(name),
+const NAMES: &str = "1 to 64 letters, digits, `-`, `_` and `.`";
+
+/// The name of a test or a mesh.
+fn name_of(value: &Value, what: &str, is_taken: impl Fn(&str) -> bool) -> Result<String, Refusal> {
+    let name = value.parsed(|name| identifier(name, "-_.").ok_or(NAMES))?;
+    match is_taken(&name) {
+        true => Err(value
+            .refusal(format!("a second {what} named `{name}`"))
+            .allowed(format!("each {what} needs a name of its own"))),
+        false if name.len() > 64 => Err(value.found(NAMES)),
+        false => Ok(name),
     }
 }
 

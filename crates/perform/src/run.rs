@@ -74,11 +74,7 @@ pub fn perform_served(
 /// No faster than the server lets it be.
 fn within(iperf3: &Iperf3, served: &Served) -> Iperf3 {
     let most_bps = served.rate_bps / iperf3.streams.max(1);
-    let wanted_bps = match (iperf3.rate_bps, iperf3.protocol) {
-        (Some(rate_bps), _) => rate_bps,
-        (None, Protocol::Tcp) => most_bps,
-        (None, Protocol::Udp) => Iperf3::UDP_RATE_BPS,
-    };
+    let wanted_bps = iperf3.each_bps().unwrap_or(most_bps);
     Iperf3 {
         port: served.port,
         asked: None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests between two hosts of fatpath. A responder ([`respond`]) answers those of the peers that its file names, within their
-//! limits; [`echo`], [`rate`] and [`lend`] make one.
+//! limits; [`echo`], [`rate`] and [`throughput`] make one.
 //!
 //! A test begins with a connection (TLS, the keys of both ends) over which it is asked for and granted (`serve.rs`). Only then
 //! is there a UDP socket, connected to the one who asked, for as long as the test lasts. Each datagram carries a
@@ -27,7 +27,7 @@ pub use call::{TestError, Whom};
 pub use echo::{Made, Wanted, echo};
 pub use listen::{Options, RespondError, respond};
 pub use rate::{Step, WantedRate, rate};
-pub use throughput::{Lent, lend};
+pub use throughput::{Lent, WantedThroughput, lend, lossless_rate, throughput};
 pub use used::{UsedError, UsedFile};
 
 /// What both ends name as what they speak (ALPN).

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What questions cost the server: locks, of which all its users have a number together, and rows that are read.
 
-use super::cluster::Cluster;
 use super::{
     ALL_TOLD, DAY_US, PAST_US, TODAY_US, batch, empty, event, flow, hold, kept, shared, store,
     until,
 };
 use fatpath_archive::Kind;
 use fatpath_archive::store::{PostgresStore, Query, Store};
+use fatpath_harness::cluster::Cluster;
 
 const DAYS: i64 = 100;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Schemas of other versions: brought forward and back however long it takes, or left alone.
 
-use super::cluster::{Cluster, PASSWORD};
 use super::{
     DAY_US, LONGEST_WAIT, TODAY_US, batch, empty, event, flow, hold, kept, shared, store, until,
 };
@@ -9,6 +8,7 @@ use fatpath_archive::Kind;
 use fatpath_archive::store::{
     Migration, PostgresStore, Query, SCHEMA_VERSION, ServerAddress, Store,
 };
+use fatpath_harness::cluster::{Cluster, PASSWORD};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -95,7 +95,8 @@ fn hasty(cluster: &Cluster, name: &str) -> PostgresStore {
         cluster.url_of(name),
         HASTE.as_secs() / 2
     );
-    let address = ServerAddress::new(&url, Some(&cluster.password_file(PASSWORD))).unwrap();
+    let file = cluster.password_file(PASSWORD).unwrap();
+    let address = ServerAddress::new(&url, Some(&file)).unwrap();
     PostgresStore::at(address, HASTE).unwrap()
 }
 

@@ -52,7 +52,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 76] = [
+const SINGLE: [&Figure; 78] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -100,6 +100,8 @@ const SINGLE: [&Figure; 76] = [
     &archive::EVENTS_PER_S,
     &archive::CORE_SHARE,
     &archive::QUERY_MS,
+    &archive::QUERY_MS_POSTGRES,
+    &archive::LOST_OR_DOUBLED,
     &measure_overlap::FIGURE,
     &schedule_error::FIGURE,
     &mesh::FIGURE,

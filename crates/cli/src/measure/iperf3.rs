@@ -6,10 +6,10 @@ use super::print;
 use anyhow::{Result, ensure};
 use clap::Args;
 use fatpath_measure::server::DURATIONS_US;
-use fatpath_measure::{Iperf3, Kind, Protocol, Server};
-use fatpath_perform::perform_served;
-use fatpath_responder::{TestError, lend};
-use fatpath_units::{bytes, rate_bps, show_time};
+use fatpath_measure::{Iperf3, Kind, Protocol, Values};
+use fatpath_responder::{WantedThroughput, lossless_rate, throughput};
+use fatpath_units::{bytes, rate_bps, show_rate, show_time};
+use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ firewall has to let TCP port 5201 in (UDP, too, with --udp).
 Examples:
   fatpath measure iperf3 dtn2
   fatpath measure iperf3 dtn2 --reverse --duration 20s --streams 4
-  fatpath measure iperf3 dtn2 --udp --rate 900mbit --json";
+  fatpath measure iperf3 dtn2 --udp --rate 900mbit --json
+  fatpath measure iperf3 dtn2 --udp --rate 1gbit --lossless --duration 3s";
 
 #[derive(Args)]
 pub struct Iperf3Arguments {
@@ -45,6 +46,9 @@ pub struct Iperf3Arguments {
     /// Send UDP
     #[arg(long)]
     udp: bool,
+    /// Search for the highest rate at which nothing is lost, up to --rate: some ten tests, each of --duration
+    #[arg(long, requires_all = ["udp", "rate"], conflicts_with = "streams")]
+    lossless: bool,
     /// The other host sends
     #[arg(long)]
     reverse: bool,
@@ -73,31 +77,34 @@ pub fn run(arguments: &Iperf3Arguments) -> Result<ExitCode> {
         "--duration is 1s to {}",
         show_time(*DURATIONS_US.end())
     );
-    let server = Server {
-        duration_us,
-        rate_bps: arguments.sum_bps(),
-        patience_us: arguments.patience.as_micros() as u64,
-    };
-    let iperf3 = arguments.iperf3();
+    let is_shown = stderr().is_terminal();
     let (values, mut outcome) = arguments.whom.ask(Kind::Iperf3, |whom| {
-        let mut lent = lend(whom, server)?;
-        let performed = perform_served(&iperf3, lent.address, duration_us, &lent.served);
-        performed.map_err(|note| match lent.why(whom) {
-            Some(why) => TestError::Refused(whom.host.to_owned(), why),
-            None => TestError::Iperf3(note.message),
-        })
+        let wanted = WantedThroughput {
+            whom,
+            iperf3: arguments.iperf3(),
+            duration_us,
+            patience: arguments.patience,
+        };
+        match arguments.lossless {
+            false => throughput(&wanted),
+            true => lossless_rate(wanted, |rate_bps, values| {
+                if is_shown {
+                    eprintln!("{}", shown(rate_bps, values));
+                }
+            }),
+        }
     })?;
     outcome.values = values;
     print(outcome, arguments.whom.json)
 }
 
-impl Iperf3Arguments {
-    /// Of all flows; `None`: as fast as the other host allows.
-    fn sum_bps(&self) -> Option<u64> {
-        let each_bps = self.rate.or(self.udp.then_some(Iperf3::UDP_RATE_BPS));
-        each_bps.map(|bps| bps.saturating_mul(self.streams))
-    }
+/// A run of a search.
+fn shown(rate_bps: u64, values: &Values) -> String {
+    let loss = values.get("loss").map_or(0.0, |(share, _)| *share);
+    format!("{}: {:.3} % lost", show_rate(rate_bps), loss * 100.0)
+}
 
+impl Iperf3Arguments {
     fn iperf3(&self) -> Iperf3 {
         Iperf3 {
             port: Iperf3::PORT,

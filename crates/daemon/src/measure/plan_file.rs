@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file that lists the tests, and what this host's schedule is drawn from.
 
+use crate::archive::Archive;
 use anyhow::{Context, Result, bail};
 use fatpath_measure::{Plan, parse};
 use fatpath_policy::Refused;
@@ -26,13 +27,15 @@ pub fn read_plan_file(file: &Path) -> Result<Plan> {
     parse_plan(file, &text)
 }
 
-/// Reads the text of such a file.
+/// Reads the text of such a file, with what this host runs as one of a mesh.
 ///
 /// # Errors
 /// A [`Refused`] with every problem.
 pub fn parse_plan(file: &Path, text: &str) -> Result<Plan> {
     let file = file.display().to_string();
-    Ok(parse(text).map_err(|problems| Refused { file, problems })?)
+    let mut plan = parse(text).map_err(|problems| Refused { file, problems })?;
+    plan.join_meshes(&Archive::own_host());
+    Ok(plan)
 }
 
 /// Random from host to host, and the same after each restart: phases and jitter follow from it.

@@ -59,6 +59,12 @@ impl Iperf3 {
     /// Of a stream of UDP that is not told its rate.
     pub const UDP_RATE_BPS: u64 = 1_000_000;
 
+    /// The rate of each stream; `None`: as fast as it goes.
+    pub fn each_bps(&self) -> Option<u64> {
+        let of_udp = self.protocol == Protocol::Udp;
+        self.rate_bps.or(of_udp.then_some(Iperf3::UDP_RATE_BPS))
+    }
+
     pub(super) fn command(&self, to: &str, duration_us: u64) -> Vec<String> {
         match &self.asked {
             Some(asked) => self.own_command(asked, to, duration_us),

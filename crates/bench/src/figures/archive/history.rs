@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The history of one path of 30 days, as `fatpath archive path` asks for it, among ten million ends of flows.
+//! The history of one path of 30 days, as `fatpath archive path` asks for it, among the ends of flows of a thousand paths.
 
 use super::{PATHS, flow, origin};
 use crate::alone::Alone;
+use crate::cluster::{Cluster, PASSWORD};
 use crate::figure::{Better, Figure, Summary};
 use crate::run::Run;
-use anyhow::{Result, ensure};
-use fatpath_archive::store::{Batch, PathQuery, SqliteStore, Store, Width, path_history};
+use anyhow::{Error, Result, ensure};
+use fatpath_archive::store::{
+    Batch, Location, PathQuery, ServerAddress, SqliteStore, Store, Width, path_history,
+};
 use fatpath_archive::{Event, Kind};
 use std::time::Instant;
 
 const DAYS: i64 = 30;
-const EVENTS: u64 = 10_000_000;
 const EVENTS_PER_BATCH: u64 = 20_000;
-/// Of each path's flows one in so many has a finding: 200 of a path.
-const FLOWS_PER_FINDING: u64 = 50;
+/// Of a path.
+const FINDINGS: u64 = 200;
 const DECISIONS: u64 = 60;
 const QUERIES: u64 = 200;
 const DAY_US: i64 = 86_400_000_000;
 /// 2026-10-01, 0:00.
 const BEGIN_US: i64 = 1_790_812_800_000_000;
+/// Sequence numbers of flows are below.
+const FIRST_FINDING: u64 = 1 << 40;
+const FIRST_DECISION: u64 = 1 << 41;
 
 /// The 95th percentile of the paths that are asked for.
 pub const QUERY_MS: Figure = Figure {
@@ -29,19 +34,39 @@ pub const QUERY_MS: Figure = Figure {
     better: Better::Lower,
     goal: Some(50.0),
     summary: Summary::Worst,
-    measure,
+    measure: |run| {
+        let _alone = Alone::wait(run)?;
+        let folder = tempfile::tempdir()?;
+        fill(run, &mut SqliteStore::at(folder.path()), 10_000_000)?;
+        ask_all(run, &Location::Folder(folder.path().to_owned()))
+    },
 };
 
-fn measure(run: &Run) -> Result<Vec<f64>> {
-    let _alone = Alone::wait(run)?;
-    let folder = tempfile::tempdir()?;
-    fill(run, &mut SqliteStore::at(folder.path()))?;
+/// The same of a server. A history is of as many roll-ups, for each path has flows in each hour; what is less is rows beside them.
+pub const QUERY_MS_POSTGRES: Figure = Figure {
+    name: "archive.query_ms.path_postgres",
+    what: "the same among a million flows in PostgreSQL",
+    measure: |run| {
+        let _alone = Alone::wait(run)?;
+        let cluster = Cluster::start()?;
+        let password = cluster.password_file(PASSWORD)?;
+        let address = ServerAddress::new(&cluster.url(), Some(&password)).map_err(Error::msg)?;
+        let location = Location::Server(address);
+        fill(run, &mut *location.open()?, 1_000_000)?;
+        // As autovacuum does while days go by: until then indexes are chosen by guess.
+        cluster.psql("site", "ANALYZE")?;
+        ask_all(run, &location)
+    },
+    ..QUERY_MS
+};
+
+/// Each question opens the store, as the command does.
+fn ask_all(run: &Run, location: &Location) -> Result<Vec<f64>> {
     let mut took_ms = Vec::new();
-    decide(&mut SqliteStore::at(folder.path()))?;
     for n in 0..QUERIES {
         run.check()?;
         let begun = Instant::now();
-        ask(&SqliteStore::at(folder.path()), n * 31 % u64::from(PATHS))?;
+        ask(&*location.open()?, n * 31 % u64::from(PATHS))?;
         took_ms.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     took_ms.sort_by(f64::total_cmp);
@@ -54,29 +79,28 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
     Ok(vec![at(0.95)])
 }
 
-fn fill(run: &Run, store: &mut SqliteStore) -> Result<()> {
-    let step_us = DAYS * DAY_US / EVENTS as i64;
+/// With so many flows, and with what is marked beside them.
+fn fill(run: &Run, store: &mut dyn Store, flows: u64) -> Result<()> {
+    let step_us = DAYS * DAY_US / flows as i64;
     let event = |n: u64| (n + 1, flow(n, BEGIN_US + n as i64 * step_us));
-    for first in (0..EVENTS).step_by(EVENTS_PER_BATCH as usize) {
+    // Consecutive flows are of different paths.
+    let flows_per_finding = flows / u64::from(PATHS) / FINDINGS;
+    let has_finding = |n: u64| (n / u64::from(PATHS)).is_multiple_of(flows_per_finding);
+    for first in (0..flows).step_by(EVENTS_PER_BATCH as usize) {
         run.check()?;
-        let flows: Vec<_> = (first..first + EVENTS_PER_BATCH).map(event).collect();
-        let findings = flows.iter().filter(|(n, _)| has_finding(*n));
-        let findings = findings.map(|(n, flow)| (n + 2 * EVENTS, other("finding", flow)));
+        let ends: Vec<_> = (first..first + EVENTS_PER_BATCH).map(event).collect();
+        let findings = ends.iter().filter(|(n, _)| has_finding(*n));
+        let findings = findings.map(|(n, flow)| (n + FIRST_FINDING, other("finding", flow)));
         put(store, Kind::Event, findings.collect())?;
-        put(store, Kind::Flow, flows)?;
-        if first % (EVENTS / 10) == 0 {
-            run.say(format!("  {first} of {EVENTS} flows are stored"));
+        put(store, Kind::Flow, ends)?;
+        if first % (flows / 10) == 0 {
+            run.say(format!("  {first} of {flows} flows are stored"));
         }
     }
-    Ok(())
+    decide(store)
 }
 
-/// Consecutive flows are of different paths.
-fn has_finding(n: u64) -> bool {
-    (n / u64::from(PATHS)).is_multiple_of(FLOWS_PER_FINDING)
-}
-
-fn decide(store: &mut SqliteStore) -> Result<()> {
+fn decide(store: &mut dyn Store) -> Result<()> {
     let step_us = DAYS * DAY_US / DECISIONS as i64;
     let decision = |n: u64| {
         let flow = flow(n, BEGIN_US + n as i64 * step_us);
@@ -84,7 +108,7 @@ fn decide(store: &mut SqliteStore) -> Result<()> {
             peer: None,
             ..other("policy.applied", &flow)
         };
-        (4 * EVENTS + n, decision)
+        (FIRST_DECISION + n, decision)
     };
     put(
         store,
@@ -93,7 +117,7 @@ fn decide(store: &mut SqliteStore) -> Result<()> {
     )
 }
 
-fn put(store: &mut SqliteStore, kind: Kind, events: Vec<(u64, Event)>) -> Result<()> {
+fn put(store: &mut dyn Store, kind: Kind, events: Vec<(u64, Event)>) -> Result<()> {
     let origin = origin();
     store.put(&Batch {
         origin,
@@ -113,7 +137,7 @@ fn other(name: &str, flow: &Event) -> Event {
 }
 
 /// Its roll-ups by hour, and what is marked in them.
-fn ask(store: &SqliteStore, path: u64) -> Result<()> {
+fn ask(store: &dyn Store, path: u64) -> Result<()> {
     let prefix = format!("10.{}.{}.0/24", path / 256, path % 256).parse()?;
     let end_us = BEGIN_US + DAYS * DAY_US;
     let history = path_history(

@@ -2,9 +2,11 @@
 //! What the archive takes and answers, with ends of flows as the daemon archives them, on the disk of the temporary folder.
 
 mod history;
+mod lost;
 mod rate;
 
-pub use history::QUERY_MS;
+pub use history::{QUERY_MS, QUERY_MS_POSTGRES};
+pub use lost::LOST_OR_DOUBLED;
 pub use rate::{CORE_SHARE, EVENTS_PER_S};
 
 use fatpath_archive::{Event, Origin};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A PostgreSQL cluster of a test's own, in a temporary folder: its server is started and stopped by the test, and ends
-//! with it.
+//! A PostgreSQL cluster of a test's or a figure's own, in a temporary folder: its server is started and stopped by who
+//! made it, and ends with it.
 
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -13,7 +15,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::{NamedTempFile, TempDir};
 
+/// Of its user, `fatpath`.
 pub const PASSWORD: &str = "not a secret";
+
+const MISSING: &str = "no PostgreSQL under /usr/lib/postgresql (packaging/setup.sh tests)";
 
 /// A starting server is asked so often.
 const POLL: Duration = Duration::from_millis(20);
@@ -21,6 +26,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Of a server, after a crash too, on a machine that does other things.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
+/// A cluster, and its server while that runs.
 pub struct Cluster {
     folder: TempDir,
     programs: PathBuf,
@@ -52,45 +58,51 @@ struct Server {
 }
 
 impl Cluster {
-    /// A cluster that runs, with an empty database `site`. `None`, and said, where PostgreSQL is not installed; with `CI` in
-    /// the environment that is a failure, as nobody reads what a test that passes says.
-    pub fn start() -> Option<Cluster> {
-        let Some(programs) = programs() else {
-            let missing = "no PostgreSQL under /usr/lib/postgresql (packaging/setup.sh tests)";
-            assert!(std::env::var_os("CI").is_none(), "{missing}");
-            println!("skipped: {missing}");
+    /// A cluster for a test. `None`, and said, where PostgreSQL is not installed; with `CI` in the environment that is a
+    /// failure, as nobody reads what a test that passes says.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn for_test() -> Option<Cluster> {
+        if programs().is_none() {
+            assert!(std::env::var_os("CI").is_none(), "{MISSING}");
+            println!("skipped: {MISSING}");
             return None;
-        };
-        // The name of a socket has a hundred bytes: $TMPDIR may be longer.
-        let folder = tempfile::tempdir_in("/tmp").unwrap();
-        let user = user();
-        chown(folder.path(), Some(user.0), Some(user.1)).unwrap();
+        }
+        let cluster = Cluster::start();
+        Some(cluster.unwrap_or_else(|error| panic!("PostgreSQL does not start: {error:#}")))
+    }
+
+    /// A cluster that runs, with an empty database `site`.
+    pub fn start() -> Result<Cluster> {
         let mut cluster = Cluster {
-            folder,
-            programs,
-            user,
+            // The name of a socket has a hundred bytes: $TMPDIR may be longer.
+            folder: tempfile::tempdir_in("/tmp")?,
+            programs: programs().context(MISSING)?,
+            user: user()?,
             settings: Vec::new(),
             server: None,
         };
-        let password = cluster.folder.path().join("password");
-        std::fs::write(&password, PASSWORD).unwrap();
-        chown(&password, Some(user.0), Some(user.1)).unwrap();
-        let mut initdb = cluster.program("initdb");
+        cluster.make()?;
+        cluster.run()?;
+        cluster.psql("postgres", "CREATE DATABASE site")?;
+        Ok(cluster)
+    }
+
+    fn make(&self) -> Result<()> {
+        let (user, group) = (Some(self.user.0), Some(self.user.1));
+        chown(self.folder.path(), user, group)?;
+        let password = self.folder.path().join("password");
+        std::fs::write(&password, PASSWORD)?;
+        chown(&password, user, group)?;
+        let mut initdb = self.program("initdb");
         initdb.args([
             "--username=fatpath",
             "--auth=scram-sha-256",
             "--pwfile=password",
         ]);
         initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C", "data"]);
-        let made = initdb.output().unwrap();
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
-        );
-        cluster.run();
-        cluster.sql_in("postgres", "CREATE DATABASE site");
-        Some(cluster)
+        printed(&mut initdb).context("initdb").map(drop)
     }
 
     fn program(&self, name: &str) -> Command {
@@ -98,37 +110,37 @@ impl Cluster {
         command
             .current_dir(self.folder.path())
             .env("PGPASSWORD", PASSWORD);
-        if rustix::process::geteuid().is_root() {
-            command.uid(self.user.0).gid(self.user.1);
-        }
+        self.as_user(&mut command);
         command
     }
 
+    fn as_user<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        match rustix::process::geteuid().is_root() {
+            true => command.uid(self.user.0).gid(self.user.1),
+            false => command,
+        }
+    }
+
     /// Starts it again, with TLS and nothing else at [`TLS_ADDRESS`]. The certificate of who signed its own.
-    pub fn listen_with_tls(&mut self) -> PathBuf {
+    pub fn listen_with_tls(&mut self) -> Result<PathBuf> {
         self.crash();
+        let data = self.folder.path().join("data");
         let mut shell = Command::new("sh");
         shell.args(["-c", CERTIFICATES, "sh", TLS_NAME]);
-        if rustix::process::geteuid().is_root() {
-            shell.uid(self.user.0).gid(self.user.1);
-        }
-        let data = self.folder.path().join("data");
-        let made = shell.current_dir(&data).output().unwrap();
-        let said = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "openssl: {said}");
+        printed(self.as_user(&mut shell).current_dir(&data)).context("openssl")?;
         let rules = data.join("pg_hba.conf");
-        let encrypted = std::fs::read_to_string(&rules).unwrap();
-        std::fs::write(&rules, encrypted.replace("\nhost ", "\nhostssl ")).unwrap();
+        let encrypted = std::fs::read_to_string(&rules)?;
+        std::fs::write(&rules, encrypted.replace("\nhost ", "\nhostssl "))?;
         let addresses = format!("listen_addresses={TLS_ADDRESS}");
         let files = ["ssl_cert_file=server.pem", "ssl_key_file=server.key"];
         let settings = [&addresses, "ssl=on"].into_iter().chain(files);
         self.settings = settings.map(str::to_owned).collect();
-        self.run();
-        data.join("ca.pem")
+        self.run()?;
+        Ok(data.join("ca.pem"))
     }
 
     /// Starts the server, and waits until it answers.
-    pub fn run(&mut self) {
+    pub fn run(&mut self) -> Result<()> {
         let mut command = Command::new("setpriv");
         command.current_dir(self.folder.path());
         if rustix::process::geteuid().is_root() {
@@ -158,20 +170,23 @@ impl Cluster {
             .arg(self.folder.path())
             .args(self.settings.iter().flat_map(|setting| ["-c", setting]))
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(self.folder.path().join("log")).unwrap());
+            .stderr(File::create(self.folder.path().join("log"))?);
         let (told, heard) = channel();
-        let waiter = std::thread::spawn(move || {
-            let mut child = command.spawn().unwrap();
-            told.send(Pid::from_child(&child)).unwrap();
-            child.wait().unwrap();
+        let waiter = std::thread::spawn(move || match command.spawn() {
+            Ok(mut child) => {
+                let _ = told.send(Ok(Pid::from_child(&child)));
+                let _ = child.wait();
+            }
+            Err(error) => drop(told.send(Err(error))),
         });
-        let pid = heard.recv().unwrap();
+        let pid = heard.recv()?.context("setpriv")?;
         self.server = Some(Server { pid, waiter });
         let begun = Instant::now();
         while self.psql("postgres", "SELECT 1").is_err() {
-            assert!(begun.elapsed() < LONGEST_START, "{}", self.log());
+            ensure!(begun.elapsed() < LONGEST_START, "{}", self.log());
             std::thread::sleep(POLL);
         }
+        Ok(())
     }
 
     /// What the server said since it was started.
@@ -188,26 +203,9 @@ impl Cluster {
         }
     }
 
-    /// As `fatpath`, in the database `site`; what `psql` prints.
-    pub fn sql(&self, sql: &str) -> String {
-        self.sql_in("site", sql)
-    }
-
-    fn sql_in(&self, database: &str, sql: &str) -> String {
-        self.psql(database, sql)
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
-    }
-
-    /// What it prints, or why it failed.
-    pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
-        let output = self.session(database).arg("-c").arg(sql).output().unwrap();
-        match output.status.success() {
-            true => Ok(String::from_utf8(output.stdout)
-                .unwrap()
-                .trim_end()
-                .to_owned()),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-        }
+    /// What `psql` prints, as `fatpath`, or why it failed.
+    pub fn psql(&self, database: &str, sql: &str) -> Result<String> {
+        printed(self.session(database).arg("-c").arg(sql))
     }
 
     /// `psql`, without its headings.
@@ -242,16 +240,16 @@ impl Cluster {
     }
 
     /// A file that only its owner reads.
-    pub fn password_file(&self, password: &str) -> PathBuf {
+    pub fn password_file(&self, password: &str) -> Result<PathBuf> {
         let file = self
             .folder
             .path()
             .join(format!("password of {} bytes", password.len()));
         // Renamed: another thread may be reading it.
-        let mut whole = NamedTempFile::new_in(self.folder.path()).unwrap();
-        whole.write_all(password.as_bytes()).unwrap();
-        whole.persist(&file).unwrap();
-        file
+        let mut whole = NamedTempFile::new_in(self.folder.path())?;
+        whole.write_all(password.as_bytes())?;
+        whole.persist(&file)?;
+        Ok(file)
     }
 }
 
@@ -276,9 +274,9 @@ fn version(programs: &Path) -> u32 {
         .unwrap_or_default()
 }
 
-/// The package's user.
-fn user() -> (u32, u32) {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+/// The package's user and its group.
+fn user() -> Result<(u32, u32)> {
+    let users = std::fs::read_to_string("/etc/passwd")?;
     let postgres = users.lines().find(|line| line.starts_with("postgres:"));
     let mut fields = postgres
         .into_iter()
@@ -290,5 +288,13 @@ fn user() -> (u32, u32) {
             .and_then(|id| id.parse().ok())
             .unwrap_or(65534)
     };
-    (id(), id())
+    Ok((id(), id()))
+}
+
+fn printed(program: &mut Command) -> Result<String> {
+    let output = program.output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
 }
