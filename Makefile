@@ -16,7 +16,7 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build build-tests demo screenshots test test-long test-kernels test-deb test-systemd test-tarball lint book oldest-rust bench papers fmt install uninstall deb deb-arm64 static rpm tarball clean
+.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd test-tarball lint book oldest-rust bench papers fmt install uninstall deb deb-arm64 static rpm tarball clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
@@ -44,10 +44,6 @@ setup:
 
 build: setup
 	$(CARGO) build --release --locked --package fatpath-cli
-
-# What `make test` builds first.
-build-tests: setup
-	$(CARGO) test --workspace --locked --no-run
 
 demo: build
 	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo --fresh
@@ -85,7 +81,7 @@ lint: setup book
 	$(CARGO) clippy --package fatpath-api --features document --all-targets --locked -- -D warnings
 	cp Cargo.lock fuzz/Cargo.lock
 # A check needs no libfuzzer, which takes a minute to build.
-	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}
+	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target
 	$(CARGO) xtask check
 	cd web && npm run --silent check
 

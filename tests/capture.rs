@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use support::tcpdump::{Tcpdump, is_closed};
-use support::{FATPATH, Lab, in_turn, until};
+use support::{FATPATH, Lab, alone, until};
 
 const PORT: u16 = 7001;
 const BYTES: usize = 2_000_000;
@@ -284,7 +284,7 @@ fn every_difference_to_tshark_is_explained_and_kinds_are_those_of_the_kernel() {
     if !has_tools() {
         return;
     }
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     thread::scope(|scope| {
         let lost = scope.spawn(|| transfer("cap-lost", "forward = { loss = '1%' }", false, |_| {}));
         let link = "forward = { reorder = { share = '1%', by = 5 } }";
@@ -456,7 +456,7 @@ fn captured_live(lab: &Lab, more: &[&str]) -> (Vec<u8>, Value) {
 
 #[test]
 fn a_live_connection_is_captured_alone_and_without_its_payload() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("cap-live", "delay = '1ms'\nrate = '1gbit'");
     let has_payload = |file: &[u8]| file.windows(20).any(|bytes| bytes == [7; 20]);
     let (file, report) = captured_live(&lab, &[]);
@@ -507,7 +507,7 @@ fn two_captures_tell_what_the_emulator_lost_and_how_long_it_took() {
     if !has_tools() {
         return;
     }
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let losses = "forward = { loss = '2%' }\nbackward = { loss = '2%' }";
     let link = format!("{PATH}\n{losses}");
     let captured = transfer_over(Lab::observed("cap-both", &link), false, |_| {});

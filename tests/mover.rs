@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::mover::*;
-use support::{FATPATH, Lab, in_turn, until};
+use support::{FATPATH, Lab, alone, until};
 
 fn tree(folder: &Path) -> PathBuf {
     let top = folder.join("top");
@@ -175,7 +175,7 @@ fn a_session_that_fails_says_so_in_one_document() {
 /// Folders get their modes when all files are there; the end that was asked says what fails then.
 #[test]
 fn a_folder_that_cannot_be_changed_is_named_at_the_other_end() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (top, to) = (folder.path().join("top"), folder.path().join("to"));
     let fixed = to.join("top/fixed");
@@ -195,7 +195,7 @@ fn a_folder_that_cannot_be_changed_is_named_at_the_other_end() {
 #[test]
 fn a_disk_that_stands_still_ends_nothing_and_holds_up_nothing() {
     const BYTES: usize = 24 << 20;
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (file, image) = (folder.path().join("file"), folder.path().join("image"));
     let to = folder.path().join("to");
@@ -245,7 +245,7 @@ fn read_bytes(process: u32) -> u64 {
 
 #[test]
 fn a_full_disk_fails_what_does_not_fit() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (top, small) = (tree(folder.path()), folder.path().join("small"));
     fs::create_dir(&small).unwrap();
@@ -371,7 +371,7 @@ fn sent_over(lab: &Lab, what: &Path, to: &Path, options: &[&str]) -> Value {
 /// A path of 20 ms that loses 2 % and reorders.
 #[test]
 fn over_a_path_that_loses_a_tree_arrives_whole() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up(
         "mover",
         "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = '2%'",
@@ -397,7 +397,7 @@ fn over_a_path_that_loses_a_tree_arrives_whole() {
 /// A queue that marks loses next to nothing, unless it is told to treat the datagrams as others.
 #[test]
 fn over_a_queue_that_marks_nothing_is_lost() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up(
         "mover",
         "rate = '100mbit'\ndelay = '10ms'\nqueue = '4bdp'\nmark_above = '0.5bdp'",

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use support::mover::*;
-use support::{FATPATH, Lab, in_turn, until};
+use support::{FATPATH, Lab, alone, until};
 
 /// What a carrier did: which, and by how many connections.
 fn carried(report: &Value) -> (&str, u64) {
@@ -107,7 +107,7 @@ fn an_end_that_fails_is_quoted() {
 /// A host that sends no datagrams: the transfer goes by TCP, and says so; `--carrier udp` says what to open.
 #[test]
 fn where_udp_is_blocked_tcp_carries_the_data() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("mover", "rate = '500mbit'\ndelay = '10ms'\nqueue = '1bdp'");
     let blocked = ["ip", "rule", "add", "ipproto", "udp", "prohibit"];
     lab.output("b", &blocked); // it answers no datagram
@@ -174,7 +174,7 @@ fn ports_of_connections(lab: &Lab) -> Vec<String> {
 #[test]
 fn a_silent_connection_leaves_the_others_its_work() {
     const BYTES: usize = 48 << 20;
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("silent", "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'");
     let folder = tempfile::tempdir().unwrap();
     let (file, to) = (folder.path().join("file"), folder.path().join("to"));

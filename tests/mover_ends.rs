@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::mover::*;
-use support::{FATPATH, Lab, in_turn, until, until_within};
+use support::{FATPATH, Lab, alone, until, until_within};
 
 /// A disk that takes writes, as memory is there for them, and whose syncs stand while it does: a file system in a file of
 /// another one, which is frozen.
@@ -93,7 +93,7 @@ fn noted_bytes(folder: &Path) -> u64 {
 #[test]
 fn an_end_that_falls_silent_is_given_up_and_the_transfer_goes_on_later() {
     const BYTES: usize = 6 << 20;
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut disk = Disk::new(folder.path());
     for silent_receiver in [true, false] {
@@ -167,7 +167,7 @@ fn has_ended(process: i32) -> bool {
 fn a_disk_that_does_not_keep_up_with_many_files_holds_the_sender_back() {
     const FILES: usize = 200;
     const FEW: usize = 16; // 304 files, less those that stay open, by three
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().join("top");
     fs::create_dir(&top).unwrap();
@@ -410,7 +410,7 @@ fn descendants(process: u32) -> Vec<i32> {
 /// What is lost is sent again, though an input is read once, and goes out in order.
 #[test]
 fn streams_go_over_a_path_that_loses() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up(
         "streams",
         "rate = '100mbit'\ndelay = '10ms'\nqueue = '1bdp'\nloss = '2%'",

@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Lab, in_turn, until};
+use support::{Lab, alone, until};
 
 const FATPATH: &str = env!("CARGO_BIN_EXE_fatpath");
 
@@ -20,7 +20,7 @@ fn tried(lab: &Lab, more: &[&str]) -> Value {
 
 #[test]
 fn what_is_seen_is_the_path_and_what_is_forecast_is_what_a_transfer_gets() {
-    let Some(_turn) = in_turn() else { return };
+    let Some(_alone) = alone() else { return };
     let lab = Lab::up("try", LINK);
     // Nobody listens: a refusal shows the round trip.
     let known = tried(&lab, &["--rate", "1gbit"]);

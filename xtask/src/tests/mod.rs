@@ -41,19 +41,6 @@ const COMPUTE_TOO: [&str; 2] = ["shards", "simulate"];
 /// nothing that is the host's. They wait, too, and do not yield.
 const ONLY_NAMESPACES: [&str; 2] = ["crates/archive", "crates/emulator"];
 
-/// Tests of the whole program that start no daemon and do the same (`in_turn()`).
-const NAMESPACES_TOO: [&str; 9] = [
-    "capture",
-    "listen",
-    "listen_bounds",
-    "mover",
-    "mover_carriers",
-    "mover_delete",
-    "mover_ends",
-    "mover_keeps",
-    "try_path",
-];
-
 /// One run of a test program.
 struct Run {
     name: String,
@@ -126,9 +113,6 @@ fn place_of(root: &Path, program: &Program) -> Option<Place> {
         Kind::Binary => None,
         Kind::UnitTests => Some(Place::Processor),
         Kind::IntegrationTest if is_of(&ONLY_NAMESPACES) => Some(Place::Namespaces),
-        Kind::IntegrationTest if NAMESPACES_TOO.contains(&&*program.name) => {
-            Some(Place::Namespaces)
-        }
         Kind::IntegrationTest if is_of(&ONLY_COMPUTE) => Some(Place::Processor),
         Kind::IntegrationTest if COMPUTE_TOO.contains(&&*program.name) => Some(Place::Processor),
         Kind::IntegrationTest => Some(Place::Host),
