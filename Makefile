@@ -16,11 +16,11 @@ DIST := target/dist
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo screenshots test test-long test-kernels test-deb test-systemd test-tarball lint book oldest-rust bench papers fmt install uninstall deb deb-arm64 static rpm tarball clean
+.PHONY: help setup build demo screenshots build-tests test test-long test-kernels test-deb test-systemd test-tarball lint lint-but-clippy book oldest-rust bench papers fmt install uninstall deb deb-arm64 static rpm tarball clean
 
 help:
 	@echo 'make demo       an untouched iperf3 over an emulated ocean, without and with fatpath'
-	@echo 'make test       all tests, on the real kernel'
+	@echo 'make test       all tests, on the real kernel; make test WITH=kernels, those of make test-kernels beside them'
 	@echo 'make test-long  the tests that make test leaves out because they last'
 	@echo 'make test-kernels  the tests of the kernel under Debian'"'"'s 6.1 and 6.12, in QEMU'
 	@echo 'make test-deb   the Debian package in a clean Debian 12 and 13: install, upgrade, remove, purge'
@@ -45,12 +45,17 @@ setup:
 build: setup
 	$(CARGO) build --release --locked --package fatpath-cli
 
+# What `make test` builds first.
+build-tests: setup
+	$(CARGO) test --workspace --locked --no-run
+
 demo: build
 	$(SUDO) $(FATPATH) lab run experiments/demo.toml --out out/demo --fresh
 
 test:
 	@packaging/setup.sh tests
-	$(SUDO) tests/run.sh
+	@[ -z "$(WITH)" ] || packaging/setup.sh $(WITH)
+	$(SUDO) tests/run.sh $(WITH)
 
 screenshots:
 	@packaging/setup.sh browser
@@ -74,10 +79,13 @@ test-systemd: test-deb
 	@packaging/setup.sh kernels
 	$(SUDO) $(CARGO) xtask kernels systemd
 
-lint: setup book
+lint: lint-but-clippy
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Continuous integration has Clippy look at the workspace while it compiles the tests (.ci/clippy).
+lint-but-clippy: setup book
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --package fatpath-api --features document --all-targets --locked -- -D warnings
 	cp Cargo.lock fuzz/Cargo.lock
 # A check needs no libfuzzer, which takes a minute to build.

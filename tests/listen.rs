@@ -16,11 +16,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::listener::*;
 use support::mover::*;
-use support::{alone, until};
+use support::{in_turn, until};
 
 #[test]
 fn files_go_to_a_listener_and_are_the_writers() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let ends = Ends::new(&[]);
     let file = ends.file(5_000_000);
     for carrier in ["udp", "tcp"] {
@@ -63,7 +63,7 @@ fn files_go_to_a_listener_and_are_the_writers() {
 
 #[test]
 fn a_transfer_goes_on_after_either_end_was_killed() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&[]);
     let file = ends.file(LONG);
     let mut sender = begun(&ends, &file);
@@ -100,7 +100,7 @@ fn a_transfer_goes_on_after_either_end_was_killed() {
 
 #[test]
 fn sigterm_ends_transfers_in_order() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&[]);
     let file = ends.file(LONG);
     let sender = begun(&ends, &file);
@@ -124,7 +124,7 @@ fn sigterm_ends_transfers_in_order() {
 
 #[test]
 fn both_ends_have_to_trust_each_other() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::strangers();
     ends.listen(&[]);
     let file = ends.file(100);
@@ -159,7 +159,7 @@ fn is_open(socket: &TcpStream) -> bool {
 
 #[test]
 fn strangers_neither_stop_a_transfer_nor_get_an_answer() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let ends = Ends::new(&[]);
     let connect = || TcpStream::connect(("127.0.0.1", ends.port())).unwrap();
     let mut talking = connect();
@@ -196,7 +196,7 @@ fn strangers_neither_stop_a_transfer_nor_get_an_answer() {
 
 #[test]
 fn nothing_leaves_the_listeners_folder() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let ends = Ends::new(&[]);
     let outside = ends.path("outside");
     fs::create_dir(&outside).unwrap();
@@ -240,7 +240,7 @@ fn gives() -> Ends {
 
 #[test]
 fn files_are_fetched_from_a_listener() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let ends = gives();
     for carrier in ["udp", "tcp"] {
         let to = ends.path(carrier);
@@ -281,7 +281,7 @@ fn files_are_fetched_from_a_listener() {
 
 #[test]
 fn a_fetch_goes_on_after_either_end_was_killed() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = gives();
     fs::write(ends.there().join("file"), content(LONG)).unwrap();
     let to = ends.path("to");
@@ -310,7 +310,7 @@ fn a_fetch_goes_on_after_either_end_was_killed() {
 
 #[test]
 fn only_those_may_fetch_that_the_listener_names_and_only_below_its_folder() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = gives();
     let to = ends.path("to");
     fs::write(ends.path("secret"), "secret").unwrap();
@@ -361,7 +361,7 @@ fn only_those_may_fetch_that_the_listener_names_and_only_below_its_folder() {
 
 #[test]
 fn a_listener_has_bounds_and_never_writes_as_root() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&["--transfers", "1"]);
     for (user, why) in [
         (None, "--user NAME"),

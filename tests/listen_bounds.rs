@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::listener::*;
 use support::mover::*;
-use support::{alone, until};
+use support::{in_turn, until};
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
@@ -60,7 +60,7 @@ impl Drop for Frozen {
 /// listener gives to each of its transfers.
 #[test]
 fn a_caller_takes_no_more_memory_than_the_listener_gives() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&["--memory", "64MiB", "--transfers", "2"]);
     let disk = Frozen::at(&ends.there(), &ends.path("image"));
     let file = ends.path("file");
@@ -112,7 +112,7 @@ fn udp_addresses(process: u32) -> Vec<String> {
 /// A host with several addresses answers from the one that it was called by.
 #[test]
 fn data_come_to_the_address_that_was_called() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&[]);
     let mut sender = begun(&ends, &ends.file(LONG));
     let called = called_by_thread(ends.listener().process.id());
@@ -125,7 +125,7 @@ fn data_come_to_the_address_that_was_called() {
 #[test]
 fn the_writer_has_all_of_its_groups() {
     const GROUP: u32 = 54_321;
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&[]);
     ends.listener = None;
     let groups = fs::read_to_string("/etc/group").unwrap();
@@ -148,7 +148,7 @@ fn the_writer_has_all_of_its_groups() {
 /// As Ctrl-C of a terminal does, which signals all of a process group.
 #[test]
 fn an_interrupt_of_the_terminal_ends_transfers_in_order() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&[]);
     let file = ends.file(LONG);
     let sender = begun(&ends, &file);
@@ -167,7 +167,7 @@ fn an_interrupt_of_the_terminal_ends_transfers_in_order() {
 /// More transfers than the soft limit of open files has room for.
 #[test]
 fn all_transfers_that_are_allowed_have_files_to_open() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&[]);
     ends.listener = None;
     ends.wrapper = words("prlimit --nofile=40:4096");
@@ -190,7 +190,7 @@ fn all_transfers_that_are_allowed_have_files_to_open() {
 /// One that is trusted keeps no other out.
 #[test]
 fn a_key_has_not_all_transfers_for_itself() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let mut ends = Ends::new(&["--transfers", "2"]);
     ends.keys(&["new", "--key", &ends.text("other")]);
     let (key, trusted) = (ends.key("other"), ends.text("trusted-caller"));
@@ -210,7 +210,7 @@ fn a_key_has_not_all_transfers_for_itself() {
 /// What is refused at the start, with the remedy.
 #[test]
 fn files_of_keys_that_callers_could_change_or_the_writer_cannot_read_are_refused() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let ends = Ends::new(&[]);
     let refused = |trust: &Path| {
         let mut command = ends.listener_command(trust);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-use support::alone;
+use support::in_turn;
 use support::mover::*;
 
 /// A folder `top` to be sent, and one of that name in `to` that has more, beside others that were not sent.
@@ -134,7 +134,7 @@ fn what_was_not_sent_is_deleted_after_it_was_listed() {
 /// What is mounted in the folder is another one, on the same file system or not.
 #[test]
 fn what_is_mounted_there_stays() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let folders = Folders::new();
     let outside = folders.folder.path().join("outside");
     let mounted = Mounted::at(folders.to.join("top/deep"), &outside);

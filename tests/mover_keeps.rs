@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use support::mover::*;
-use support::{alone, until};
+use support::{in_turn, until};
 
 fn inode(path: &Path) -> u64 {
     fs::metadata(path).unwrap().ino()
@@ -212,7 +212,7 @@ const DEFAULT: &str = "system.posix_acl_default";
 
 #[test]
 fn attributes_and_acls_are_kept_where_they_are_asked_for() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (top, to) = (folder.path().join("top"), folder.path().join("to"));
     fs::create_dir_all(top.join("deep")).unwrap();
@@ -309,7 +309,7 @@ impl Drop for Plain {
 
 #[test]
 fn attributes_that_cannot_be_stored_are_named_and_files_arrive() {
-    let Some(_alone) = alone() else { return };
+    let Some(_turn) = in_turn() else { return };
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().join("top");
     fs::create_dir(&top).unwrap();

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs every test, or with "long" those that `make test` leaves out because they last; the last line
-# counts what passed, failed and was skipped.
+# Runs every test, or with "long" those that `make test` leaves out because they last, or with "kernels" every test and
+# the kernel matrix. A line counts what passed, failed and was skipped.
 # A test that cannot run prints a line that begins with "skipped:".
 set -u
 cd "$(dirname "$0")/.." || exit 1

@@ -48,6 +48,13 @@ pub fn alone() -> Option<Alone> {
     Some(Alone(machine))
 }
 
+/// A turn among the tests of one program that need nothing of the host: neither its laws nor its sysctls. They run
+/// beside those that do (`NAMESPACES_TOO` of xtask). `None`, and a line that says so, when the test cannot run here.
+pub fn in_turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    is_root().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

@@ -69,7 +69,7 @@ fn run() -> Result<()> {
         Some("papers") => papers::papers(&root, &words[1..]),
         Some("kernels") => kernels::kernels(&root, &words[1..]),
         _ => bail!(
-            "usage: cargo xtask abi | docs | openapi | check | book | modules [CRATE...] | test [long] \
+            "usage: cargo xtask abi | docs | openapi | check | book | modules [CRATE...] | test [long | kernels] \
              | kernels [VERSION...] [-- TEST ARGUMENTS] | papers [--list] [--fresh] [WORD...]"
         ),
     }

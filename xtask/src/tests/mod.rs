@@ -3,11 +3,13 @@
 //!
 //! Tests of the whole program take the host for themselves, one after the other, and mostly wait: for round trips
 //! of emulated paths, and for timers. In the second lane run first the tests that need emulated paths and nothing else;
-//! then the rest, which needs the processor, and yields it to the first lane.
+//! then the rest, which needs the processor, and yields it to the first lane. Last in it, where asked for, is the kernel
+//! matrix: what the first lane leaves of the processors is most of what the guests take.
 
 mod report;
 
 use crate::programs::{self, Kind, Program};
+use crate::shell;
 use crate::tally::Test;
 use anyhow::{Context as _, Result, bail};
 use report::Report;
@@ -41,18 +43,22 @@ const COMPUTE_TOO: [&str; 2] = ["shards", "simulate"];
 /// nothing that is the host's. They wait, too, and do not yield.
 const ONLY_NAMESPACES: [&str; 2] = ["crates/archive", "crates/emulator"];
 
+/// Integration tests of other packages that do the same. A test over a path of the lab is none of them: the lab sets
+/// sysctls of the host, which tests of a daemon in the other lane change.
+const NAMESPACES_TOO: [&str; 4] = ["listen", "listen_bounds", "mover_delete", "mover_keeps"];
+
 /// One run of a test program.
 struct Run {
     name: String,
     command: Command,
 }
 
-/// `[long]`: runs all tests, or those that are left out because they last.
+/// `[long | kernels]`: runs all tests, or those that are left out because they last, or all tests and the kernel matrix.
 pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let (log, which) = match words.first().map(String::as_str) {
-        None => ("out/test.log", None),
+        None | Some("kernels") => ("out/test.log", None),
         Some("long") => ("out/test-long.log", Some("--ignored")),
-        Some(word) => bail!("{word} is not known: test [long]"),
+        Some(word) => bail!("{word} is not known: test [long | kernels]"),
     };
     let programs = programs::build(root)?;
     let run = |program| run_of(root, program, which);
@@ -65,12 +71,17 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
     let in_namespaces = lane_of(Place::Namespaces).map(run);
     let compute = lane_of(Place::Processor).map(run).map(yielding);
     let second: Vec<Run> = in_namespaces.chain(compute).collect();
+    let matrix = words.first().is_some_and(|word| word == "kernels");
+    let matrix = matrix.then(matrix_run).transpose()?;
     let report = Mutex::new(Report::new(&root.join(log), std::io::stdout())?);
-    std::thread::scope(|scope| -> Result<()> {
-        let second = scope.spawn(|| lane(second, &report));
+    let matrix = std::thread::scope(|scope| -> Result<Result<()>> {
+        let second = scope.spawn(|| -> Result<Result<()>> {
+            lane(second, &report)?;
+            Ok(matrix.map_or(Ok(()), |mut run| shell::run(&mut run.command)))
+        });
         let on_host = lane(on_host, &report);
-        second.join().unwrap_or_else(|_| bail!("a lane stopped"))?;
-        on_host
+        let matrix = second.join().unwrap_or_else(|_| bail!("a lane stopped"))?;
+        on_host.map(|()| matrix)
     })?;
     let mut report = report
         .into_inner()
@@ -79,7 +90,15 @@ pub fn test(root: &Path, words: &[String]) -> Result<()> {
         let output = run.command.output().with_context(|| run.name.clone())?;
         report.add_again(&run.name, &text(&output), output.status)?;
     }
-    report.conclude()
+    report.conclude().and(matrix)
+}
+
+/// A program of its own, so that QEMU yields as it does.
+fn matrix_run() -> Result<Run> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("kernels");
+    let name = "the kernel matrix".to_owned();
+    Ok(yielding(Run { name, command }))
 }
 
 /// What failed, each program's tests once more, with the machine to itself: a test that looks at a flow in time cannot
@@ -113,6 +132,9 @@ fn place_of(root: &Path, program: &Program) -> Option<Place> {
         Kind::Binary => None,
         Kind::UnitTests => Some(Place::Processor),
         Kind::IntegrationTest if is_of(&ONLY_NAMESPACES) => Some(Place::Namespaces),
+        Kind::IntegrationTest if NAMESPACES_TOO.contains(&&*program.name) => {
+            Some(Place::Namespaces)
+        }
         Kind::IntegrationTest if is_of(&ONLY_COMPUTE) => Some(Place::Processor),
         Kind::IntegrationTest if COMPUTE_TOO.contains(&&*program.name) => Some(Place::Processor),
         Kind::IntegrationTest => Some(Place::Host),
