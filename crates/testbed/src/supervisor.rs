@@ -154,7 +154,9 @@ fn set_machine(plan: &Plan, journal: &mut Journal) -> Result<Vec<Setting>, Super
     let read_by_daemon =
         read_by_daemon.filter(|(name, _)| plan.daemon.is_some() && READ_BY_A_DAEMON.contains(name));
     let of_the_machine = MAINLINE_OF_THE_MACHINE.into_iter().chain(read_by_daemon);
-    let wanted = of_the_machine.chain([(ALLOWED_LAWS, with_mainline_law.as_str())]);
+    // First, so that it is put back last: the kernel allows a law by itself when it becomes the host's default.
+    let wanted = [(ALLOWED_LAWS, with_mainline_law.as_str())].into_iter();
+    let wanted = wanted.chain(of_the_machine);
     let set = wanted.map(|(name, wanted)| set_one(name, wanted, &others, journal));
     set.filter_map(Result::transpose).collect()
 }

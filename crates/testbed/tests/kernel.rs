@@ -11,6 +11,7 @@ mod bench;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -331,6 +332,49 @@ time_limit = "3s"
     );
     assert!(rows[2]["goodput_mbps"].as_f64().unwrap() > 1.0, "{rows}");
     bench.assert_nothing_remains("292.5");
+}
+
+/// Sysctls of the host that a test sets, and their values before.
+struct Sysctls(Vec<(&'static str, String)>);
+
+impl Sysctls {
+    fn set(values: &[(&'static str, &str)]) -> Sysctls {
+        let path = |name: &str| Path::new("/proc/sys/net/ipv4").join(name);
+        let before = values
+            .iter()
+            .map(|(name, _)| (*name, fs::read_to_string(path(name)).unwrap()));
+        let before = Sysctls(before.collect());
+        for (name, value) in values {
+            fs::write(path(name), value).unwrap();
+        }
+        before
+    }
+}
+
+impl Drop for Sysctls {
+    fn drop(&mut self) {
+        for (name, value) in &self.0 {
+            let _ = fs::write(Path::new("/proc/sys/net/ipv4").join(name), value);
+        }
+    }
+}
+
+#[test]
+fn a_law_is_allowed_no_longer_than_the_lab_is_up() {
+    let tuned = "[[variant]]\nname = \"tuned\"\npolicy = \"policy.toml\"\n";
+    let Some(bench) = Bench::new("allowed", &(tuned.to_owned() + IPERF3)) else {
+        return;
+    };
+    // Undone in this order, as setting a default allows it.
+    let _host = Sysctls::set(&[
+        ("tcp_congestion_control", "reno"),
+        ("tcp_allowed_congestion_control", "reno"),
+    ]);
+    fs::write(bench.folder.join("policy.toml"), "").unwrap();
+    let output = bench.output(&["run", "scenario.toml", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(1));
+    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap();
+    assert_eq!(allowed.trim(), "reno");
 }
 
 #[test]
