@@ -6,7 +6,10 @@
 use fatpath_transport::{HEADER_BYTES, Kind, MOST_RECORD_BYTES, Record, RecordOpener, Secret, Spec};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (Vec<u8>, Vec<(u8, Vec<u8>)>, u8)| {
+/// What arrives unsealed; kinds of what the peer seals, with it; how much arrives at once.
+type Input = (Vec<u8>, Vec<(u8, Vec<u8>)>, u8);
+
+fuzz_target!(|input: Input| {
     let (bytes, frames, cut) = input;
     let cipher = Spec::default().cipher;
     let flow = || Secret::agree(&[7; 32], &[8; 32]).next_flow().expect("the first of many");
