@@ -28,8 +28,8 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
-    GetListing, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate, GetStatus, GetWhy,
-    Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
+    GetLatest, GetListing, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate, GetStatus,
+    GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
 };
 use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
@@ -94,6 +94,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetListing, _, _>(answers::listing),
         at::<GetArchive, _, _>(archive::answers::events),
         at::<GetPathHistory, _, _>(archive::answers::path),
+        at::<GetLatest, _, _>(archive::answers::latest),
         at::<GetPaths, _, _>(paths::answers::paths),
         at::<ForgetPaths, _, _>(forget_paths),
         at::<GetPhases, _, _>(phases),
