@@ -787,6 +787,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/measure/mesh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Hosts that all test one another, with the newest result of each pair that the archive has */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MeshGrid"][];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/measure/run": {
         parameters: {
             query?: never;
@@ -2341,6 +2379,38 @@ export interface components {
             rule: string;
             /** @description Since when it is in force, RFC 3339; null likewise. */
             since: string | null;
+        };
+        /** @description One `[[mesh]]` of the file of tests. */
+        MeshGrid: {
+            /** @description Its hosts. */
+            hosts: string[];
+            /** @description Its name. */
+            mesh: string;
+            /** @description All of one host after those of another, in the order of the hosts. */
+            pairs: components["schemas"]["MeshPair"][];
+            /** @description What measures. */
+            tool: string;
+        };
+        /** @description The newest test from one host to another. */
+        MeshPair: {
+            /** @description Which ran it. */
+            from: string;
+            /** @description Why there is no value. */
+            note: components["schemas"]["TestNote"] | null;
+            /**
+             * Format: int64
+             * @description When it started, µs since 1970; none: there was no test in three times its interval.
+             */
+            start_us: number | null;
+            /** @description The peer. */
+            to: string;
+            /** @description Its unit. */
+            unit: string | null;
+            /**
+             * Format: double
+             * @description The number that the tool is for.
+             */
+            value: number | null;
         };
         /** @description Who opened the connection. */
         Opened: "here" | "by_peer" | "before_fatpath";

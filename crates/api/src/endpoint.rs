@@ -8,7 +8,7 @@
 use crate::{
     Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery,
     ForgetPathsQuery, ForgottenPaths, Gated, LatestPage, LatestQuery, LearnedPaths, Listing,
-    ListingQuery, NoQuery, PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate,
+    ListingQuery, MeshGrid, NoQuery, PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate,
     RudeOnQuery, RudeStatus, RunTestQuery, Status, TestOutcome, TuneQuery, TunedByHand, TunedFlow,
     UnloadReport, Why,
 };
@@ -89,6 +89,7 @@ endpoints! {
     GetPaths: Get "/v1/paths", PathsQuery => LearnedPaths, "What was learned of paths, and what their flows get for it";
     ForgetPaths: Post "/v1/paths/forget", ForgetPathsQuery => ForgottenPaths, "Forget what was learned of paths; root, on the control socket";
     GetPhases: Get "/v1/phases", NoQuery => Phases, "The phases of programs that are followed, and of which processes";
+    GetMeshes: Get "/v1/measure/mesh", NoQuery => Vec<MeshGrid>, "Hosts that all test one another, with the newest result of each pair that the archive has";
     RunTest: Post "/v1/measure/run", RunTestQuery => TestOutcome, "Run a scheduled test now, and answer when it has ended; root, on the control socket";
     GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
 }

@@ -10,7 +10,7 @@ use crate::cgroup_paths::CgroupPaths;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
-use crate::measure::{Measurements, Refusal};
+use crate::measure::{Measurements, Refusal, meshes};
 use crate::paths::{self, PathsState};
 use crate::phases::phases;
 use crate::policy_file::read_policy;
@@ -28,8 +28,8 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
-    GetLatest, GetListing, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate, GetStatus,
-    GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
+    GetLatest, GetListing, GetMeshes, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate,
+    GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
 };
 use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
@@ -98,6 +98,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetPaths, _, _>(paths::answers::paths),
         at::<ForgetPaths, _, _>(forget_paths),
         at::<GetPhases, _, _>(phases),
+        at::<GetMeshes, _, _>(meshes),
         at::<RunTest, _, _>(run_test),
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),

@@ -76,7 +76,8 @@ fn wrong(error: String) -> Failure {
     Failure::new(StatusCode::BAD_REQUEST, error)
 }
 
-async fn of_store<T: Send + 'static>(
+/// What is read from the store; so many questions at once.
+pub(crate) async fn of_store<T: Send + 'static>(
     archive: &Archive,
     read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Answer<T> {
