@@ -5,8 +5,8 @@
 
 mod support;
 
-use fatpath_api::endpoint::{GetArchive, GetPathHistory};
-use fatpath_api::{ArchiveQuery, HistoryInterval, PathHistoryQuery};
+use fatpath_api::endpoint::{GetArchive, GetLatest, GetPathHistory};
+use fatpath_api::{ArchiveQuery, HistoryInterval, LatestQuery, PathHistoryQuery};
 use fatpath_daemon::client;
 use fatpath_harness::cluster::{Cluster, PASSWORD, TLS_ADDRESS, TLS_NAME};
 use serde_json::Value;
@@ -62,6 +62,17 @@ fn flows_of(daemon: &Daemon, local: SocketAddr) -> usize {
         .iter()
         .filter(|flow| flow["body"]["local"] == *local)
         .count()
+}
+
+/// How many flows the daemon has in its memory as the newest of their path, with this address here.
+fn latest_flows_of(daemon: &Daemon, local: SocketAddr) -> usize {
+    let output = daemon.ask(&["archive", "latest", "127.0.9.1", "--kind", "flow", "--json"]);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let flows = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let of_local = |flow: &Value| flow["body"]["local"] == *local.to_string();
+    flows.filter(of_local).count()
 }
 
 fn status(daemon: &Daemon) -> Value {
@@ -127,6 +138,26 @@ fn the_archive_answers_on_the_socket_that_only_reads() {
     let found: Vec<&Value> = pages.map(|event| &event.body["local"]).collect();
     let locals = locals.map(|local| Value::from(local.to_string()));
     assert_eq!(found, locals.each_ref());
+    let mut latest = LatestQuery {
+        prefix: Some("127.0.9.0/24".into()),
+        ..LatestQuery::default()
+    };
+    let ask_latest = |query: &LatestQuery| client::ask::<GetLatest>(&socket, query);
+    let page = ask_latest(&latest).unwrap().unwrap();
+    let (value, last) = (&page.values[0], &locals[2]);
+    assert_eq!((value.of.as_str(), page.values.len()), ("127.0.9.0/24", 1));
+    assert_eq!(
+        (&value.body["local"], value.name.as_str()),
+        (last, "flow.end")
+    );
+    // The policy and this host's load are of no path.
+    (latest.prefix, latest.limit) = (None, Some(1));
+    let page = ask_latest(&latest).unwrap().unwrap();
+    assert_eq!((page.values[0].of.as_str(), page.values.len()), ("", 1));
+    assert!(page.next.is_some());
+    latest.limit = Some(5_000);
+    let refused = ask_latest(&latest).unwrap_err().to_string();
+    assert!(refused.contains("limit is 1 to 1000"), "{refused}");
     query.limit = Some(5_000);
     let refused = ask(&query).unwrap_err().to_string();
     assert!(refused.contains("limit is 1 to 1000"), "{refused}");
@@ -161,6 +192,13 @@ fn while_the_store_is_away_events_wait_and_flows_are_tuned() {
     until("the flow in the spool", || {
         (status(&daemon)["spool_events"].as_u64()? >= 2).then_some(())
     });
+    // The memory has it, and of two flows of one path the newer one.
+    assert_eq!(latest_flows_of(&daemon, local), 1);
+    let newer = ended_flow();
+    until("the newer flow", || {
+        (latest_flows_of(&daemon, newer) == 1).then_some(())
+    });
+    assert_eq!(latest_flows_of(&daemon, local), 0);
     assert_eq!(
         daemon.stderr().matches("archive: the store").count(),
         1,
@@ -225,6 +263,11 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     until("the server to be missed", || {
         status(&daemon)["store_error"].as_str().map(drop)
     });
+    assert_eq!(
+        latest_flows_of(&daemon, second),
+        1,
+        "from memory, without the server"
+    );
     cluster.run().unwrap();
     until("the second flow at the site", || {
         (flows(&cluster, second) == "1").then_some(())

@@ -5,6 +5,9 @@
 
 mod support;
 
+use fatpath_api::NoQuery;
+use fatpath_api::endpoint::GetMeshes;
+use fatpath_daemon::client;
 use serde_json::Value;
 use std::process::Command;
 use support::{Daemon, FATPATH, Lab, alone, until};
@@ -223,6 +226,13 @@ fn a_host_of_a_mesh_tests_the_others_and_the_table_shows_it() {
             .filter(known)
             .all(|pair| pair["from"] == *own && pair["unit"] == "ms")
     );
+    let view = daemon.path("run/view.sock");
+    let answered = client::ask::<GetMeshes>(&view, &NoQuery {});
+    let answered = serde_json::to_value(answered.unwrap().unwrap()).unwrap();
+    assert_eq!(answered[0]["hosts"][0], *own);
+    let known = |pair: &Value| pair["from"] == *own && pair["value"] == 7.0;
+    let answered = answered[0]["pairs"].as_array().unwrap();
+    assert_eq!(answered.iter().filter(|pair| known(pair)).count(), 2);
     let table = asked(&[]);
     let row = table.lines().find(|line| line.starts_with(&own)).unwrap();
     assert_eq!(row.matches("7 ms").count(), 2, "{table}");

@@ -180,6 +180,62 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/archive/latest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The newest event of each name and path, from memory, page by page */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description The `next` of the page before. */
+                    after?: string | null;
+                    /** @description Of these kinds, with commas between: sample, event, flow, path, test, decision. Without it of all. */
+                    kinds?: string | null;
+                    /** @description At most so many, 1 to 1000; without it 100. */
+                    limit?: number | null;
+                    /** @description Of peers in this prefix, and of paths that this prefix, or address, is a part of. */
+                    prefix?: string | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LatestPage"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/archive/path": {
         parameters: {
             query?: never;
@@ -717,6 +773,44 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/measure/mesh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Hosts that all test one another, with the newest result of each pair that the archive has */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MeshGrid"][];
                     };
                 };
                 401: components["responses"]["Unauthorized"];
@@ -1955,6 +2049,48 @@ export interface components {
              */
             ms: number;
         };
+        /** @description A part of the newest events that match. */
+        LatestPage: {
+            /** @description The query's `after` for the next page, with everything else as before; none when there is none. */
+            next: string | null;
+            /** @description By path, those of the whole host first. */
+            values: components["schemas"]["LatestValue"][];
+        };
+        /** @description The newest event of its name and path since the daemon began. The store may not have it yet. */
+        LatestValue: {
+            /** @description Everything else. */
+            body: unknown;
+            /** @description sample, event, flow, path, test or decision. */
+            kind: string;
+            /** @description What happened. */
+            name: string;
+            /** @description Whose it is: a /24 of peers, of IPv6 a /48; of a scheduled test its name; empty of the whole host. */
+            of: string;
+            /**
+             * Format: ip
+             * @description The peer.
+             */
+            peer: string | null;
+            /** @description The rule. */
+            rule: string | null;
+            /** @description When, RFC 3339 in UTC. */
+            time: string;
+            /**
+             * Format: int64
+             * @description When, µs since 1970.
+             */
+            time_us: number;
+            /**
+             * Format: double
+             * @description Its one number.
+             */
+            value: number | null;
+            /**
+             * Format: uint32
+             * @description How many like it this one stands for.
+             */
+            weight: number;
+        };
         /** @description One path. */
         LearnedPath: {
             /**
@@ -2243,6 +2379,38 @@ export interface components {
             rule: string;
             /** @description Since when it is in force, RFC 3339; null likewise. */
             since: string | null;
+        };
+        /** @description One `[[mesh]]` of the file of tests. */
+        MeshGrid: {
+            /** @description Its hosts. */
+            hosts: string[];
+            /** @description Its name. */
+            mesh: string;
+            /** @description All of one host after those of another, in the order of the hosts. */
+            pairs: components["schemas"]["MeshPair"][];
+            /** @description What measures. */
+            tool: string;
+        };
+        /** @description The newest test from one host to another. */
+        MeshPair: {
+            /** @description Which ran it. */
+            from: string;
+            /** @description Why there is no value. */
+            note: components["schemas"]["TestNote"] | null;
+            /**
+             * Format: int64
+             * @description When it started, µs since 1970; none: there was no test in three times its interval.
+             */
+            start_us: number | null;
+            /** @description The peer. */
+            to: string;
+            /** @description Its unit. */
+            unit: string | null;
+            /**
+             * Format: double
+             * @description The number that the tool is for.
+             */
+            value: number | null;
         };
         /** @description Who opened the connection. */
         Opened: "here" | "by_peer" | "before_fatpath";

@@ -24,6 +24,8 @@ export type LearnedPath = Schemas["LearnedPath"];
 export type LearnedPaths = Schemas["LearnedPaths"];
 export type PathEvidence = Schemas["PathEvidence"];
 export type PathState = Schemas["PathState"];
+export type MeshGrid = Schemas["MeshGrid"];
+export type MeshPair = Schemas["MeshPair"];
 export type Lost = Schemas["Lost"];
 export type LiveFrame = Schemas["LiveFrame"];
 

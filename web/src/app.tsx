@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What is shown, by the address: #/ the flows, #/paths what was learned of paths, #/flow/COOKIE, #/path/PREFIX,
-// #/why/FINDING.
+// What is shown, by the address: #/ the flows, #/paths what was learned of paths, #/mesh hosts that test one another,
+// #/flow/COOKIE, #/path/PREFIX, #/why/FINDING.
 
 import { useEffect, useState } from "preact/hooks";
 import type { JSX } from "preact";
@@ -9,6 +9,7 @@ import { ExplanationPage } from "./explanation";
 import { FlowPage } from "./flow";
 import { useHash, useStore } from "./hooks";
 import { KeysDialog, openKeys } from "./keys";
+import { MeshPage } from "./mesh";
 import { PathPage } from "./path";
 import { PathsPage } from "./paths";
 import type { Connection, Store } from "./store";
@@ -35,6 +36,7 @@ export function App({ store }: { store: Store }): JSX.Element {
 /** The addresses of the tables. */
 const FLOWS = "#/";
 const PATHS = "#/paths";
+const MESH = "#/mesh";
 
 /** The table that was shown last. */
 let table = FLOWS;
@@ -45,11 +47,12 @@ function shown(hash: string, store: Store): JSX.Element {
   if (kind === "flow" && name && /^\d+$/.test(name)) return <FlowPage key={name} cookie={name} />;
   if (kind === "path" && rest) return <PathPage key={rest} prefix={rest} store={store} />;
   if (kind === "why" && name && /^FP-[A-Z-]+$/.test(name)) return <ExplanationPage key={name} id={name} />;
+  if (kind === "mesh") return <MeshPage />;
   table = kind === "paths" ? PATHS : FLOWS;
   return table === PATHS ? <PathsPage /> : <TablePage store={store} />;
 }
 
-/** Escape leads back to the table, "/" into its filter, "p" to the learned paths, "?" shows the keys. */
+/** Escape leads back to the table, "/" into its filter, "p" to the learned paths, "m" to the mesh, "?" shows the keys. */
 function onKey(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target instanceof HTMLElement ? event.target : null;
@@ -62,6 +65,7 @@ function onKey(event: KeyboardEvent): void {
     else if (location.hash.length > 2) location.hash = location.hash === table ? FLOWS : table;
   }
   if (event.key === "p" && !isTyping) location.hash = PATHS;
+  if (event.key === "m" && !isTyping) location.hash = MESH;
   if (event.key === "/" && !isTyping) {
     event.preventDefault();
     const focus = (): void => document.getElementById("filter")?.focus();
@@ -85,6 +89,9 @@ function Header({ store, hash }: { store: Store; hash: string }): JSX.Element {
         </a>{" "}
         <a href={PATHS} aria-current={hash === PATHS ? "page" : undefined} title="Learned paths ( p )">
           paths
+        </a>{" "}
+        <a href={MESH} aria-current={hash === MESH ? "page" : undefined} title="Hosts that test one another ( m )">
+          mesh
         </a>
       </nav>
       <span class={`state ${store.connection.state}`} role="status">

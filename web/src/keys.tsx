@@ -11,6 +11,7 @@ const KEYS: [string, string][] = [
   ["Enter", "open the chosen row"],
   ["Escape", "back to the table"],
   ["p", "the learned paths"],
+  ["m", "hosts that test one another"],
   ["?", "this help"],
 ];
 

@@ -87,6 +87,60 @@ pub struct ArchivedEvent {
     pub body: serde_json::Value,
 }
 
+/// `?prefix=192.0.2.0/24&kinds=flow,test&limit=100`
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct LatestQuery {
+    /// Of peers in this prefix, and of paths that this prefix, or address, is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Of these kinds, with commas between: sample, event, flow, path, test, decision. Without it of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<String>,
+    /// At most so many, 1 to 1000; without it 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// The `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// A part of the newest events that match.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct LatestPage {
+    /// By path, those of the whole host first.
+    pub values: Vec<LatestValue>,
+    /// The query's `after` for the next page, with everything else as before; none when there is none.
+    pub next: Option<String>,
+}
+
+/// The newest event of its name and path since the daemon began. The store may not have it yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct LatestValue {
+    /// Whose it is: a /24 of peers, of IPv6 a /48; of a scheduled test its name; empty of the whole host.
+    pub of: String,
+    /// When, RFC 3339 in UTC.
+    pub time: String,
+    /// When, µs since 1970.
+    pub time_us: i64,
+    /// sample, event, flow, path, test or decision.
+    pub kind: String,
+    /// What happened.
+    pub name: String,
+    /// The peer.
+    pub peer: Option<IpAddr>,
+    /// The rule.
+    pub rule: Option<String>,
+    /// Its one number.
+    pub value: Option<f64>,
+    /// How many like it this one stands for.
+    pub weight: u32,
+    /// Everything else.
+    pub body: serde_json::Value,
+}
+
 /// `?prefix=192.0.2.0/24&by=hour`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]

@@ -7,9 +7,10 @@
 
 use crate::{
     Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery,
-    ForgetPathsQuery, ForgottenPaths, Gated, LearnedPaths, Listing, ListingQuery, NoQuery,
-    PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate, RudeOnQuery, RudeStatus,
-    RunTestQuery, Status, TestOutcome, TuneQuery, TunedByHand, TunedFlow, UnloadReport, Why,
+    ForgetPathsQuery, ForgottenPaths, Gated, LatestPage, LatestQuery, LearnedPaths, Listing,
+    ListingQuery, MeshGrid, NoQuery, PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate,
+    RudeOnQuery, RudeStatus, RunTestQuery, Status, TestOutcome, TuneQuery, TunedByHand, TunedFlow,
+    UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -84,9 +85,11 @@ endpoints! {
     GetListing: Get "/v1/instruments/listing", ListingQuery => Listing, "A part of the table of flows: so many lines of those that a filter lets pass, in an order";
     GetArchive: Get "/v1/archive/events", ArchiveQuery => ArchivePage, "Archived events, page by page from the newest";
     GetPathHistory: Get "/v1/archive/path", PathHistoryQuery => PathHistory, "What flows to a path measured by time, and what happened to it";
+    GetLatest: Get "/v1/archive/latest", LatestQuery => LatestPage, "The newest event of each name and path, from memory, page by page";
     GetPaths: Get "/v1/paths", PathsQuery => LearnedPaths, "What was learned of paths, and what their flows get for it";
     ForgetPaths: Post "/v1/paths/forget", ForgetPathsQuery => ForgottenPaths, "Forget what was learned of paths; root, on the control socket";
     GetPhases: Get "/v1/phases", NoQuery => Phases, "The phases of programs that are followed, and of which processes";
+    GetMeshes: Get "/v1/measure/mesh", NoQuery => Vec<MeshGrid>, "Hosts that all test one another, with the newest result of each pair that the archive has";
     RunTest: Post "/v1/measure/run", RunTestQuery => TestOutcome, "Run a scheduled test now, and answer when it has ended; root, on the control socket";
     GetWhy: Get "/v1/instruments/why", FlowsQuery => Vec<Why>, "Why flows are slow";
 }

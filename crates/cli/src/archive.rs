@@ -2,6 +2,7 @@
 //! `fatpath archive`: what was archived, asked for by time, path, rule and kind.
 
 mod import;
+mod latest;
 mod migrate;
 mod netlogger;
 pub(crate) mod path;
@@ -18,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
 The daemon keeps an archive while its policy has a section [archive]. These
-commands read its databases: root and members of the group fatpath may. A time
+commands read its databases, and `latest` asks the daemon: root and members of
+the group fatpath may. A time
 is a date (2026-11-23, 2026-11-23T10:15:00Z; UTC) or how long ago (90m, 7d).
 
 Where the policy file has `[archive] url`, its server is asked, for the events
@@ -30,6 +32,7 @@ Examples:
   fatpath archive query --prefix 192.0.2.0/24 --since 7d --csv > flows.csv
   fatpath archive query --since 1d --netlogger > events.log
   fatpath archive path 192.0.2.0/24 --since 30d
+  fatpath archive latest 192.0.2.0/24
   fatpath archive import /var/log/fatpath/flows.jsonl
   fatpath archive query --archive /mnt/old/archive --since 30d
   fatpath archive query --url postgres://fatpath@db.example/site \
@@ -44,6 +47,9 @@ pub enum Command {
     Query(query::Arguments),
     /// Show what flows of a path measured over time, with the decisions and findings
     Path(path::Arguments),
+    /// Show what was archived last of each path and test, from the daemon's memory
+    #[command(after_help = latest::HELP)]
+    Latest(latest::Arguments),
     /// Store the lines of flow logs and event logs
     Import(import::Arguments),
     /// Bring the tables of a PostgreSQL server to another version, forward or back
@@ -155,6 +161,7 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Query(arguments) => query::run(arguments),
         Command::Path(arguments) => path::run(arguments),
+        Command::Latest(arguments) => latest::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Migrate(arguments) => migrate::run(arguments),
     }

@@ -4,8 +4,8 @@
 use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
-    archive, capture, completions, doctor, man, measure, model, paths, police, top, trace,
-    try_path, tune, why,
+    archive, capture, completions, doctor, man, measure, paths, police, top, trace, try_path, tune,
+    why,
 };
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
@@ -122,8 +122,8 @@ pub enum Command {
     #[command(alias = "simulate")]
     Sim(Simulate),
     /// Print what theory expects of TCP on a path: rates, windows, times, buffers
-    #[command(subcommand, after_help = model::HELP)]
-    Model(model::Command),
+    #[command(subcommand, after_help = fatpath_theory::HELP)]
+    Model(fatpath_theory::Command),
     /// Print completions of this command line for bash, zsh or fish
     #[command(alias = "completion", after_help = completions::HELP)]
     Completions(completions::Arguments),

@@ -17,7 +17,6 @@ mod log;
 mod man;
 mod measure;
 mod mistaken;
-mod model;
 mod not_running;
 mod observed;
 mod one_flow;
@@ -76,7 +75,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Capture(arguments) => return capture::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments)?,
         Command::Phases(arguments) => phases::run(&arguments)?,
-        Command::Model(command) => model::run(&command)?,
+        Command::Model(command) => fatpath_theory::run(&command)?,
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,

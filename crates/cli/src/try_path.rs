@@ -3,7 +3,6 @@
 //! what TCP makes of it. What follows from what was seen, `fatpath-doctor` decides.
 
 use crate::forecast::{host, known, learn};
-use crate::model::given;
 use crate::paths::learned_of;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -13,6 +12,7 @@ use fatpath_doctor::path::{Forecast, PathFacts, forecast, rough_rate};
 use fatpath_doctor::write_wrapped;
 use fatpath_path::{Host, Limit, Loss};
 use fatpath_perform::{Handshakes, Route, Transfer};
+use fatpath_theory::{loss, rate_bps};
 use fatpath_units::show_count;
 use serde::Serialize;
 use std::fmt;
@@ -44,10 +44,10 @@ pub struct Probe {
     #[arg(long)]
     port: Option<u16>,
     /// Rate of the bottleneck, in bits of IP packets: 1gbit
-    #[arg(long, value_name = "RATE", value_parser = given::rate_bps)]
+    #[arg(long, value_name = "RATE", value_parser = rate_bps)]
     rate: Option<f64>,
     /// Share of the segments that the path loses without a full queue: 0.01%
-    #[arg(long, value_name = "SHARE", value_parser = given::loss)]
+    #[arg(long, value_name = "SHARE", value_parser = loss)]
     loss: Option<f64>,
     /// Measure the rate: send to an iperf3 server on this port [default: 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5201")]

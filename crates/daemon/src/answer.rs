@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use fatpath_api::Endpoint;
+use fatpath_page::error_answer;
 use fatpath_policy::Refused;
 
 /// Anything that a handler could not do.
@@ -36,8 +37,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let is_busy = self.0 == StatusCode::SERVICE_UNAVAILABLE;
         let wait = is_busy.then_some([(RETRY_AFTER, "10")]);
-        let error = Json(fatpath_api::Error { error: self.1 });
-        (self.0, wait, error).into_response()
+        (wait, error_answer(self.0, self.1)).into_response()
     }
 }
 

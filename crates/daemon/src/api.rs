@@ -10,9 +10,7 @@ use crate::cgroup_paths::CgroupPaths;
 use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::instruments::{Instruments, answers, metrics, samples};
-use crate::measure::{Measurements, Refusal};
-use crate::page::connections::{self, PATIENCE, UnixEntrance};
-use crate::page::{Peer, TcpAccess, TcpEntrance, Token, assets, guard, live};
+use crate::measure::{Measurements, Refusal, meshes};
 use crate::paths::{self, PathsState};
 use crate::phases::phases;
 use crate::policy_file::read_policy;
@@ -30,12 +28,16 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
-    GetListing, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate, GetStatus, GetWhy,
-    Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
+    GetLatest, GetListing, GetMeshes, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate,
+    GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
 };
 use fatpath_api::{
     ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
     Status, TuneQuery, TunedFlow,
+};
+use fatpath_page::{
+    MAX_STREAMS, Peer, Streams, TcpAccess, TcpEntrance, Token, UnixEntrance, asset, guard,
+    serve_tcp, serve_unix,
 };
 use fatpath_trace::Traces;
 use std::sync::Arc;
@@ -74,8 +76,8 @@ async fn document() -> impl IntoResponse {
 /// Every address that there is.
 fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
     vec![
-        ("/", get(assets::asset)),
-        ("/assets/{*path}", get(assets::asset)),
+        ("/", get(asset)),
+        ("/assets/{*path}", get(asset)),
         (endpoint::DOCUMENT, get(document)),
         at::<GetStatus, _, _>(status),
         at::<GetFlows, _, _>(flows),
@@ -92,9 +94,11 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<GetListing, _, _>(answers::listing),
         at::<GetArchive, _, _>(archive::answers::events),
         at::<GetPathHistory, _, _>(archive::answers::path),
+        at::<GetLatest, _, _>(archive::answers::latest),
         at::<GetPaths, _, _>(paths::answers::paths),
         at::<ForgetPaths, _, _>(forget_paths),
         at::<GetPhases, _, _>(phases),
+        at::<GetMeshes, _, _>(meshes),
         at::<RunTest, _, _>(run_test),
         at::<GetWhy, _, _>(answers::why),
         (endpoint::LIVE, get(stream)),
@@ -127,7 +131,7 @@ fn guarded(
             router.route(path, route)
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn_with_state(token, guard::guard))
+        .layer(from_fn_with_state(token, guard))
         .with_state(state.clone())
 }
 
@@ -143,7 +147,7 @@ pub(crate) async fn serve(
     let shutdown = &state.shutdown;
     let by_unix = |entrance, routes| {
         let router = guarded(routes, None, &state);
-        connections::serve(entrance, router, PATIENCE, shutdown.clone())
+        serve_unix(entrance, router, shutdown.clone())
     };
     let control = by_unix(UnixEntrance::Control(sockets.control), routes());
     let view = by_unix(UnixEntrance::View(sockets.view), routes());
@@ -155,7 +159,7 @@ pub(crate) async fn serve(
             return Ok(());
         };
         let router = guarded(routes(), Some(Arc::new(token)), &state);
-        connections::serve(listener, router, PATIENCE, shutdown.clone()).await
+        serve_tcp(listener, router, shutdown.clone()).await
     };
     tokio::select! {
         served = async { tokio::try_join!(control, view, gate, over_tcp) } => served.map(drop),
@@ -340,11 +344,11 @@ async fn run_test(
 /// `GET /v1/instruments/live`
 async fn stream(
     State(instruments): State<Arc<Instruments>>,
-    State(streams): State<Arc<live::Streams>>,
+    State(streams): State<Arc<Streams>>,
     State(shutdown): State<CancellationToken>,
 ) -> Result<Response, Failure> {
     let stream = streams.open(instruments, shutdown);
-    let error = || format!("{} pages follow the flows already", live::MAX_STREAMS);
+    let error = || format!("{} pages follow the flows already", MAX_STREAMS);
     stream.ok_or_else(|| Failure::new(StatusCode::SERVICE_UNAVAILABLE, error()))
 }
 

@@ -14,7 +14,7 @@ mod spool_worker;
 
 use fatpath_api::ArchiveStatus;
 use fatpath_archive::store::{Location, ServerAddress};
-use fatpath_archive::{Event, Kind, SealedSegments};
+use fatpath_archive::{Event, Kind, Latest, SealedSegments};
 use fatpath_policy::Archive as Settings;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,9 @@ const MAX_QUEUED: usize = 16_384;
 pub(crate) struct Archive {
     folder: PathBuf,
     settings: watch::Sender<Option<Settings>>,
-    queue: SyncSender<(Kind, Event)>,
-    queued: Mutex<Receiver<(Kind, Event)>>,
+    queue: SyncSender<(Kind, Arc<Event>)>,
+    queued: Mutex<Receiver<(Kind, Arc<Event>)>>,
+    latest: Mutex<Latest>,
     /// Of the open spool.
     sealed: Mutex<Option<Arc<SealedSegments>>>,
     status: Mutex<ArchiveStatus>,
@@ -58,6 +59,7 @@ impl Archive {
             settings: watch::Sender::default(),
             queue,
             queued: Mutex::new(queued),
+            latest: Mutex::default(),
             sealed: Mutex::default(),
             status: Mutex::new(ArchiveStatus {
                 folder: folder.to_path_buf(),
@@ -119,9 +121,14 @@ impl Archive {
         self.settings.borrow().clone()
     }
 
-    /// Never waits: where the queue is full the event is counted, and lost.
+    /// Never waits: where the queue is full the event is counted, and lost to the store.
     pub(crate) fn put(&self, kind: Kind, event: Event) {
-        if self.is_on() && self.queue.try_send((kind, event)).is_err() {
+        if !self.is_on() {
+            return;
+        }
+        let event = Arc::new(event);
+        self.latest.lock().take(kind, &event);
+        if self.queue.try_send((kind, event)).is_err() {
             self.unqueued.fetch_add(1, Ordering::Relaxed);
         }
     }

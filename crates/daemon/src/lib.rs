@@ -23,7 +23,6 @@ mod instruments;
 mod learning;
 pub mod measure;
 mod options;
-mod page;
 mod paths;
 mod phases;
 mod policy_file;
@@ -37,9 +36,9 @@ mod workers;
 
 pub use archive::answers::{archived_event, history_answer};
 pub use archive::archive_said;
+pub use fatpath_page::token_file;
 pub use instance::{Instance, Running};
 pub use options::{DaemonOptions, InstanceOptions};
-pub use page::token_file;
 pub use paths::{defaults_of_host, most_measured_buffer_bytes};
 pub use policy_file::read_policy_file;
 pub use run::run;

@@ -2,6 +2,7 @@
 //! Scheduled tests: what `crates/measure` decides, done by `crates/perform`. Start at `worker`.
 
 mod leases;
+mod meshes;
 mod passive;
 mod plan_file;
 mod worker;
@@ -12,6 +13,8 @@ use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+pub use meshes::mesh_grid;
+pub(crate) use meshes::meshes;
 pub use plan_file::{host_seed, parse_plan, read_plan_file};
 pub(crate) use worker::{Parts, follow_tests};
 

@@ -8,11 +8,11 @@ use crate::engine::Engine;
 use crate::flow_log::Logs;
 use crate::measure::Measurements;
 use crate::options::DaemonOptions;
-use crate::page::{TcpEntrance, token_file};
 use crate::signals::log_applied;
 use crate::state::{DaemonState, ServerInfo};
 use crate::{Instance, workers};
 use anyhow::Result;
+use fatpath_page::{TcpEntrance, token_file};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,31 +3,13 @@
 
 use crate::Mesh;
 use crate::outcome::main_of;
-use fatpath_api::{TestLevel, TestNote, TestOutcome};
-use serde::Serialize;
+use fatpath_api::{MeshGrid, MeshPair, TestLevel, TestOutcome};
 use std::collections::BTreeMap;
 
 /// What the newest test of each pair gave.
 pub struct Grid<'m> {
     mesh: &'m Mesh,
     newest: BTreeMap<(String, String), TestOutcome>,
-}
-
-/// The newest test from one host to another.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct Pair<'g> {
-    /// Which ran it.
-    pub from: &'g str,
-    /// The peer.
-    pub to: &'g str,
-    /// When it started, µs since 1970; none: there was no test lately.
-    pub start_us: Option<i64>,
-    /// The number that the tool is for.
-    pub value: Option<f64>,
-    /// Its unit.
-    pub unit: Option<&'g str>,
-    /// Why there is no value.
-    pub note: Option<&'g TestNote>,
 }
 
 impl<'m> Grid<'m> {
@@ -52,26 +34,31 @@ impl<'m> Grid<'m> {
         }
     }
 
-    /// All of one host after those of another.
-    pub fn pairs(&self) -> Vec<Pair<'_>> {
+    /// As the API and the command line give it.
+    pub fn answer(&self) -> MeshGrid {
         let hosts = &self.mesh.hosts;
         let all = hosts
             .iter()
             .flat_map(|from| hosts.iter().map(move |to| (from, to)));
         let pairs = all.filter(|(from, to)| from != to);
-        pairs.map(|(from, to)| self.pair(from, to)).collect()
+        MeshGrid {
+            mesh: self.mesh.name.clone(),
+            tool: self.mesh.test.tool.name().to_owned(),
+            hosts: hosts.clone(),
+            pairs: pairs.map(|(from, to)| self.pair(from, to)).collect(),
+        }
     }
 
-    fn pair<'g>(&'g self, from: &'g str, to: &'g str) -> Pair<'g> {
+    fn pair(&self, from: &str, to: &str) -> MeshPair {
         let outcome = self.newest.get(&(from.to_owned(), to.to_owned()));
         let main = outcome.and_then(main_of);
-        Pair {
-            from,
-            to,
+        MeshPair {
+            from: from.to_owned(),
+            to: to.to_owned(),
             start_us: outcome.map(|outcome| outcome.start_us),
             value: main.map(|(value, _)| *value),
-            unit: main.map(|(_, unit)| unit.as_str()),
-            note: outcome.and_then(|outcome| outcome.note.as_ref()),
+            unit: main.map(|(_, unit)| unit.clone()),
+            note: outcome.and_then(|outcome| outcome.note.clone()),
         }
     }
 
@@ -82,7 +69,7 @@ impl<'m> Grid<'m> {
         let row = |from: &String| {
             let cells = hosts.iter().map(|to| match from == to {
                 true => String::new(),
-                false => self.pair(from, to).shown(),
+                false => shown(&self.pair(from, to)),
             });
             std::iter::once(from.clone()).chain(cells).collect()
         };
@@ -92,14 +79,12 @@ impl<'m> Grid<'m> {
     }
 }
 
-impl Pair<'_> {
-    fn shown(&self) -> String {
-        match (self.value, self.note) {
-            (Some(value), _) => format!("{value} {}", self.unit.unwrap_or_default()),
-            (None, Some(note)) if note.level == TestLevel::Error => "failed".to_owned(),
-            (None, Some(_)) => "left out".to_owned(),
-            (None, None) => "-".to_owned(),
-        }
+fn shown(pair: &MeshPair) -> String {
+    match (pair.value, &pair.note) {
+        (Some(value), _) => format!("{value} {}", pair.unit.as_deref().unwrap_or_default()),
+        (None, Some(note)) if note.level == TestLevel::Error => "failed".to_owned(),
+        (None, Some(_)) => "left out".to_owned(),
+        (None, None) => "-".to_owned(),
     }
 }
 
@@ -135,14 +120,16 @@ mod tests {
             ["c", "-", "failed", ""],
         ];
         assert_eq!(grid.table(), rows);
-        let pairs = grid.pairs();
-        assert_eq!(pairs.len(), 6);
-        let first = (
-            pairs[0].to,
-            pairs[0].start_us,
-            pairs[0].value,
-            pairs[0].unit,
-        );
-        assert_eq!(first, ("b", Some(2), Some(10.5), Some("ms")));
+        let answer = grid.answer();
+        assert_eq!((answer.tool.as_str(), answer.pairs.len()), ("ping", 6));
+        let first = MeshPair {
+            from: "a".into(),
+            to: "b".into(),
+            start_us: Some(2),
+            value: Some(10.5),
+            unit: Some("ms".into()),
+            note: None,
+        };
+        assert_eq!(answer.pairs[0], first);
     }
 }

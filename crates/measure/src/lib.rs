@@ -23,7 +23,7 @@ mod tool;
 pub mod trains;
 
 pub use ask::{Ask, BadLine, Cost, Datagrams, MOST_LINE_BYTES, Reply, Run, Trains, shown};
-pub use grid::{Grid, Pair};
+pub use grid::Grid;
 pub use lease::{Answer, Leases, Message};
 pub use ledger::{Ledger, Refusal, Used};
 pub use lossless::Lossless;

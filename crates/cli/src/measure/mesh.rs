@@ -6,12 +6,9 @@ use crate::archive::Place;
 use crate::archive::time::now_us;
 use anyhow::{Result, ensure};
 use clap::Args;
-use fatpath_archive::Kind;
-use fatpath_archive::store::{Query, Store};
-use fatpath_daemon::measure::read_plan_file;
-use fatpath_measure::{Grid, Mesh};
+use fatpath_daemon::measure::{mesh_grid, read_plan_file};
+use fatpath_measure::Grid;
 use fatpath_table::aligned;
-use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,11 +41,13 @@ pub fn run(arguments: &MeshArguments) -> Result<ExitCode> {
     let file = arguments.file.display();
     ensure!(!plan.meshes.is_empty(), "{file} has no [[mesh]]");
     let store = arguments.place.existing()?;
-    let grids = plan.meshes.iter().map(|mesh| grid(mesh, &*store));
-    let grids = grids.collect::<Result<Vec<_>>>()?;
+    let now_us = now_us();
+    let grids = plan.meshes.iter();
+    let grids = grids.map(|mesh| mesh_grid(mesh, &*store, now_us));
+    let grids = grids.collect::<Result<Vec<_>, _>>()?;
     let mut out = stdout().lock();
     if arguments.json {
-        let meshes: Vec<Value> = grids.iter().map(as_json).collect();
+        let meshes: Vec<_> = grids.iter().map(Grid::answer).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&meshes)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -58,25 +57,4 @@ pub fn run(arguments: &MeshArguments) -> Result<ExitCode> {
         write!(out, "{}", aligned(&grid.table(), 1))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn grid<'m>(mesh: &'m Mesh, store: &dyn Store) -> Result<Grid<'m>> {
-    let now_us = now_us();
-    let tests = Query {
-        kinds: vec![Kind::Test],
-        ..Query::between(now_us - 3 * mesh.test.every_us as i64, now_us)
-    };
-    let mut grid = Grid::of(mesh);
-    for record in store.query(&tests)? {
-        // Another fatpath may have other fields.
-        if let Ok(outcome) = serde_json::from_str(&record.event.body) {
-            grid.take(&record.origin.host, outcome);
-        }
-    }
-    Ok(grid)
-}
-
-fn as_json(grid: &Grid<'_>) -> Value {
-    let mesh = grid.mesh();
-    json!({ "mesh": mesh.name, "tool": mesh.test.tool.name(), "hosts": mesh.hosts, "pairs": grid.pairs() })
 }

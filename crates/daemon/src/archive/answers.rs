@@ -7,15 +7,15 @@ use crate::answer::{Answer, AnswerTo, Failure};
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use fatpath_api::endpoint::{GetArchive, GetPathHistory};
+use fatpath_api::endpoint::{GetArchive, GetLatest, GetPathHistory};
 use fatpath_api::{
-    ArchiveCursor, ArchivePage, ArchiveQuery, ArchivedEvent, HistoryInterval, MeasureSummary,
-    PathHistory, PathHistoryQuery, PathInterval,
+    ArchiveCursor, ArchivePage, ArchiveQuery, ArchivedEvent, HistoryInterval, LatestPage,
+    LatestQuery, LatestValue, MeasureSummary, PathHistory, PathHistoryQuery, PathInterval,
 };
 use fatpath_archive::store::{
     self, PathQuery, Record, Rollup, Store, StoreError, Width, parse_prefix, path_history,
 };
-use fatpath_archive::{Kind, rfc3339};
+use fatpath_archive::{Kind, LatestEvent, rfc3339};
 use fatpath_clock::now_us;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -61,11 +61,23 @@ pub(crate) async fn path(
     .await
 }
 
+/// `GET /v1/archive/latest`
+pub(crate) async fn latest(
+    State(archive): State<Arc<Archive>>,
+    Query(asked): Query<LatestQuery>,
+) -> AnswerTo<GetLatest> {
+    let query = latest_query(asked).map_err(wrong)?;
+    let (page, next) = archive.latest.lock().page(&query);
+    let values = page.iter().map(|latest| latest_value(latest)).collect();
+    Ok(Json(LatestPage { values, next }))
+}
+
 fn wrong(error: String) -> Failure {
     Failure::new(StatusCode::BAD_REQUEST, error)
 }
 
-async fn of_store<T: Send + 'static>(
+/// What is read from the store; so many questions at once.
+pub(crate) async fn of_store<T: Send + 'static>(
     archive: &Archive,
     read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Answer<T> {
@@ -89,20 +101,38 @@ fn event_query(asked: ArchiveQuery) -> Result<(store::Query, usize), String> {
             "limit is 1 to {MOST_EVENTS}, skip at most {MOST_SKIPPED}"
         ));
     }
-    let names = asked.kinds.iter().flat_map(|kinds| kinds.split(','));
-    let kinds = names.map(|name| {
-        name.parse()
-            .map_err(|error| format!("kinds={name}: {error}"))
-    });
     let query = store::Query {
         prefix: asked.prefix.as_deref().map(prefix).transpose()?,
         host: asked.host,
         rule: asked.rule,
-        kinds: kinds.collect::<Result<Vec<Kind>, String>>()?,
+        kinds: kinds(asked.kinds.as_deref())?,
         limit: limit + skip,
         ..store::Query::between(since_us, until_us)
     };
     Ok((query, skip))
+}
+
+fn latest_query(asked: LatestQuery) -> Result<fatpath_archive::LatestQuery, String> {
+    let limit = asked.limit.unwrap_or(DEFAULT_EVENTS);
+    if !(1..=MOST_EVENTS).contains(&limit) {
+        return Err(format!("limit is 1 to {MOST_EVENTS}"));
+    }
+    Ok(fatpath_archive::LatestQuery {
+        kinds: kinds(asked.kinds.as_deref())?,
+        prefix: asked.prefix.as_deref().map(prefix).transpose()?,
+        after: asked.after,
+        limit,
+    })
+}
+
+/// Their names, with commas between; none is all.
+fn kinds(names: Option<&str>) -> Result<Vec<Kind>, String> {
+    let names = names.into_iter().flat_map(|names| names.split(','));
+    let kinds = names.map(|name| {
+        name.parse()
+            .map_err(|error| format!("kinds={name}: {error}"))
+    });
+    kinds.collect()
 }
 
 fn path_query(asked: &PathHistoryQuery) -> Result<PathQuery, String> {
@@ -162,6 +192,22 @@ pub fn archived_event(record: &Record) -> ArchivedEvent {
         boot: record.origin.boot.clone(),
         sequence: record.sequence,
         kind: record.kind.name().to_owned(),
+        name: event.name.clone(),
+        peer: event.peer,
+        rule: event.rule.clone(),
+        value: event.value,
+        weight: event.weight,
+        body: serde_json::from_str(&event.body).unwrap_or_default(),
+    }
+}
+
+fn latest_value(latest: &LatestEvent) -> LatestValue {
+    let event = &latest.event;
+    LatestValue {
+        of: latest.of.clone(),
+        time: rfc3339(event.time_us),
+        time_us: event.time_us,
+        kind: latest.kind.name().to_owned(),
         name: event.name.clone(),
         peer: event.peer,
         rule: event.rule.clone(),

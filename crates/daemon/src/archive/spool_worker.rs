@@ -91,6 +91,8 @@ impl Writer<'_> {
         };
         let interval = Duration::from_micros(settings.host_interval_us);
         if let Some(event) = self.host_load.event(interval) {
+            let event = Arc::new(event);
+            self.archive.latest.lock().take(Kind::Sample, &event);
             self.append(Kind::Sample, &event);
         }
     }

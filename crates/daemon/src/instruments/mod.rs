@@ -8,6 +8,7 @@ pub(crate) mod answers;
 mod budget;
 pub(crate) mod follow;
 pub(crate) mod lines;
+mod live;
 mod measured;
 pub(crate) mod metrics;
 pub(crate) mod otlp;

@@ -99,6 +99,10 @@ pub fn time_s(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A rate above 0, bits a second, as an argument.
+///
+/// # Errors
+/// What to give instead.
 pub fn rate_bps(text: &str) -> Result<f64, String> {
     match fatpath_units::rate_bps(text) {
         Some(bps) if bps > 0 => Ok(bps as f64),
@@ -116,7 +120,10 @@ pub fn bytes(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A loss rate: half of the segments at most.
+/// A loss rate, half of the segments at most, as an argument.
+///
+/// # Errors
+/// What to give instead.
 pub fn loss(text: &str) -> Result<f64, String> {
     match fatpath_units::share(text) {
         Some(share) if share <= 0.49 => Ok(share),

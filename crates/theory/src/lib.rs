@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fatpath model`: what theory expects of TCP on a path.
+//! `fatpath model`: what theory expects of TCP on a path, as tables, JSON and figures.
+//!
+//! It computes nothing itself: the models are `fatpath-model`'s. Here is what is asked of them, and how the answers are
+//! printed. Start at [`run`].
 
 mod buffers;
 mod catalogue;
 mod curves;
-pub mod given;
+mod given;
 mod limits;
 mod loss;
 mod recovery;
@@ -16,6 +19,9 @@ use clap::Subcommand;
 use fatpath_model::Outside;
 use std::io::{Write, stdout};
 
+pub use given::{loss, rate_bps};
+
+/// Below the commands in `--help`.
 pub const HELP: &str = "\
 Every model has a range in which it holds; outside of it the value is printed
 with a note that says what the model leaves out. docs/model.md has the formulas,
@@ -31,6 +37,7 @@ Examples:
   fatpath model limits --rate 100gbit --rtt 100ms
   fatpath model list";
 
+/// Commands of `model`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Mean window and rate of each law under a loss rate
@@ -55,6 +62,10 @@ pub enum Command {
     List(catalogue::Arguments),
 }
 
+/// Prints what is asked for.
+///
+/// # Errors
+/// If a law or its parameter is not known, or a figure cannot be written.
 pub fn run(command: &Command) -> Result<()> {
     write(command, &mut stdout().lock())
 }

@@ -10,22 +10,25 @@
 //!
 //! Every answer carries the headers that keep a browser from running or framing anything else.
 
-use super::assets::is_asset;
-use super::token::Token;
-use crate::answer::Failure;
+use crate::assets::is_asset;
+use crate::error::error_answer;
+use crate::token::Token;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use std::sync::Arc;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Peer {
+pub enum Peer {
     /// The Unix socket by which root changes things.
-    Control { is_root: bool },
+    Control {
+        /// Whether root is at the other end.
+        is_root: bool,
+    },
     /// A Unix socket that only reads, whose mode says who may open it.
     View,
     /// Anybody on this host.
@@ -60,7 +63,7 @@ const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// The middleware around all routes; `None`: there is no token, because the daemon does not listen on TCP.
-pub(crate) async fn guard(
+pub async fn guard(
     State(token): State<Option<Arc<Token>>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     request: Request,
@@ -68,7 +71,7 @@ pub(crate) async fn guard(
 ) -> Response {
     let mut response = match refusal(token.as_deref(), peer, &request) {
         None => next.run(request).await,
-        Some(failure) => failure.into_response(),
+        Some(refusal) => refusal,
     };
     let headers = response.headers_mut();
     for (name, value) in SECURITY_HEADERS {
@@ -84,31 +87,31 @@ fn refusal<B>(
     token: Option<&Token>,
     peer: Peer,
     request: &axum::http::Request<B>,
-) -> Option<Failure> {
+) -> Option<Response> {
     let headers = request.headers();
     if let Peer::Control { .. } = peer {
         return (!is_command_line(headers)).then(|| {
             let what = "this socket is the command line's (Host: fatpath, no browser): view.sock is for reading";
-            Failure::new(StatusCode::FORBIDDEN, what.into())
+            error_answer(StatusCode::FORBIDDEN, what.into())
         });
     }
     let Some(host) = only(headers, &header::HOST).filter(|host| is_ours(host)) else {
         let what = "the Host of the request must be localhost, 127.0.0.1 or [::1]";
-        return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
+        return Some(error_answer(StatusCode::FORBIDDEN, what.into()));
     };
     if !is_same_origin(headers, host) {
         let what = "the request comes from another site";
-        return Some(Failure::new(StatusCode::FORBIDDEN, what.into()));
+        return Some(error_answer(StatusCode::FORBIDDEN, what.into()));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let what = "over TCP and view.sock the API is read-only";
-        return Some(Failure::new(StatusCode::METHOD_NOT_ALLOWED, what.into()));
+        return Some(error_answer(StatusCode::METHOD_NOT_ALLOWED, what.into()));
     }
     let is_open = matches!(peer, Peer::View) || is_asset(request.uri().path());
     if !is_open && !knows(headers, token) {
         let what =
             "the token is missing or wrong: `fatpath page`, as root, prints the address with it";
-        return Some(Failure::new(StatusCode::UNAUTHORIZED, what.into()));
+        return Some(error_answer(StatusCode::UNAUTHORIZED, what.into()));
     }
     None
 }
@@ -172,13 +175,13 @@ mod tests {
     fn asked(peer: Peer, method: Method, path: &str, host: &str, headers: &[(&str, &str)]) -> u16 {
         let dir = tempfile::tempdir().unwrap();
         let token = Token::open(dir.path()).unwrap();
-        let text = std::fs::read_to_string(super::super::token_file(dir.path())).unwrap();
+        let text = std::fs::read_to_string(crate::token_file(dir.path())).unwrap();
         let mut request = axum::http::Request::builder().method(method).uri(path);
         for (name, value) in [("host", host)].iter().chain(headers) {
             request = request.header(*name, value.replace("TOKEN", text.trim()));
         }
         let refused = refusal(Some(&token), peer, &request.body(()).unwrap());
-        refused.map_or(200, |failure| failure.into_response().status().as_u16())
+        refused.map_or(200, |refusal| refusal.status().as_u16())
     }
 
     fn get(peer: Peer, path: &str, host: &str, headers: &[(&str, &str)]) -> u16 {

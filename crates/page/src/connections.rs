@@ -4,7 +4,7 @@
 //! Any local user may connect over TCP, and the group over the Unix sockets. What one holds open without asking,
 //! or asks for and does not take, ends by itself; root always gets in by a Unix socket.
 
-use super::guard::Peer;
+use crate::guard::Peer;
 use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::extract::connect_info::ConnectInfo;
@@ -27,18 +27,18 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 /// Connections at once by one socket: they must not cost the daemon its file descriptors.
-pub(crate) const MAX_CONNECTIONS: usize = 128;
+const MAX_CONNECTIONS: usize = 128;
 
 /// How long a client may take.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+struct Patience {
     /// For the head of a request, the next one of a connection that is kept open included.
     head: Duration,
     /// For taking any byte of an answer. A stream sends some each 15 s, so nobody who reads comes near.
     answer: Duration,
 }
 
-pub(crate) const PATIENCE: Patience = Patience {
+const PATIENCE: Patience = Patience {
     head: Duration::from_secs(10),
     answer: Duration::from_secs(60),
 };
@@ -50,7 +50,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 type Entered<S> = io::Result<Option<(S, Peer, Option<OwnedSemaphorePermit>)>>;
 
 /// A listening socket.
-pub(crate) trait Entrance {
+trait Entrance {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// The next who comes in.
@@ -69,8 +69,10 @@ impl Entrance for TcpListener {
 }
 
 /// A Unix socket, by which requests may change something or not.
-pub(crate) enum UnixEntrance {
+pub enum UnixEntrance {
+    /// By which root changes things.
     Control(UnixListener),
+    /// Which only reads.
     View(UnixListener),
 }
 
@@ -92,11 +94,31 @@ impl Entrance for UnixEntrance {
     }
 }
 
-/// Serves until `shutdown`; then answers that are under way are given to their end.
+/// Serves a Unix socket until `shutdown`; then answers that are under way are given to their end.
 ///
 /// # Errors
 /// When the socket cannot accept connections any more.
-pub(crate) async fn serve(
+pub async fn serve_unix(
+    entrance: UnixEntrance,
+    router: Router,
+    shutdown: CancellationToken,
+) -> Result<()> {
+    serve(entrance, router, PATIENCE, shutdown).await
+}
+
+/// The same over TCP.
+///
+/// # Errors
+/// When the socket cannot accept connections any more.
+pub async fn serve_tcp(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+) -> Result<()> {
+    serve(listener, router, PATIENCE, shutdown).await
+}
+
+async fn serve(
     entrance: impl Entrance,
     router: Router,
     patience: Patience,

@@ -2,7 +2,7 @@
 //! The way in over TCP: loopback only, with a token. A host is tuned without it: what keeps it shut is a warning,
 //! and tried again.
 
-use super::token::Token;
+use crate::token::Token;
 use anyhow::{Context as _, Result};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -17,13 +17,15 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Where the page is served over TCP, and why it is not.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PageState {
-    pub(crate) address: Option<SocketAddr>,
-    pub(crate) error: Option<String>,
+pub struct PageState {
+    /// Once it listens.
+    pub address: Option<SocketAddr>,
+    /// Why it does not.
+    pub error: Option<String>,
 }
 
 /// What is asked for by `--listen`, open or not yet.
-pub(crate) struct TcpEntrance {
+pub struct TcpEntrance {
     address: SocketAddr,
     run_dir: PathBuf,
     state: Arc<Mutex<PageState>>,
@@ -31,14 +33,16 @@ pub(crate) struct TcpEntrance {
 }
 
 /// A listening socket and the token for it.
-pub(crate) struct TcpAccess {
-    pub(crate) listener: TcpListener,
-    pub(crate) token: Token,
+pub struct TcpAccess {
+    /// On loopback.
+    pub listener: TcpListener,
+    /// Of this instance.
+    pub token: Token,
 }
 
 impl TcpEntrance {
     /// Tries once; what fails is logged.
-    pub(crate) async fn new(
+    pub async fn new(
         address: SocketAddr,
         run_dir: &Path,
         state: Arc<Mutex<PageState>>,
@@ -56,7 +60,7 @@ impl TcpEntrance {
     }
 
     /// Tries until it is open; `None` when the daemon is to end before.
-    pub(crate) async fn opened(mut self, shutdown: &CancellationToken) -> Option<TcpAccess> {
+    pub async fn opened(mut self, shutdown: &CancellationToken) -> Option<TcpAccess> {
         while self.open.is_none() {
             tokio::select! {
                 () = tokio::time::sleep(RETRY) => {}

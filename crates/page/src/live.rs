@@ -5,8 +5,7 @@
 //! before. So a slow client gets the latest of each flow, is told how long it was behind (`late`), and nothing
 //! is kept for it but the names of flows that it is to hear of, and one frame.
 
-use super::row::row;
-use crate::instruments::Instruments;
+use crate::row::row;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use fatpath_api::{FlowView, Late, LiveFrame, Lost};
@@ -21,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// Streams at once; each costs the daemon a look at the table four times a second.
-pub(crate) const MAX_STREAMS: usize = 32;
+pub const MAX_STREAMS: usize = 32;
 
 /// Between two looks at the table.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -33,35 +32,17 @@ const LATE: Duration = Duration::from_secs(1);
 const ROWS_A_FRAME: usize = 500;
 
 /// What streams read: the table's changes since a mark, and what was lost.
-pub(crate) trait Source: Send + Sync + 'static {
+pub trait Source: Send + Sync + 'static {
+    /// What changed since the mark, which an earlier answer had; 0: all.
     fn changed(&self, mark: u64) -> Changed;
+    /// These flows, those that are still there.
     fn views(&self, cookies: &[u64]) -> Vec<FlowView>;
+    /// Since the start.
     fn lost(&self) -> Lost;
 }
 
-impl Source for Instruments {
-    fn changed(&self, mark: u64) -> Changed {
-        Instruments::changed(self, mark)
-    }
-
-    fn views(&self, cookies: &[u64]) -> Vec<FlowView> {
-        self.views_of(cookies)
-    }
-
-    fn lost(&self) -> Lost {
-        let Some(counts) = self.counts() else {
-            return Lost::default();
-        };
-        Lost {
-            samples_lost: counts.samples_lost,
-            flows_beyond_bounds: counts.flows_beyond_bounds,
-            flows_without_storage: counts.flows_without_storage,
-        }
-    }
-}
-
 /// The streams that there are.
-pub(crate) struct Streams {
+pub struct Streams {
     room: Arc<Semaphore>,
 }
 
@@ -75,11 +56,7 @@ impl Default for Streams {
 
 impl Streams {
     /// A stream until the client goes or the daemon ends; `None`: there are too many.
-    pub(crate) fn open<S: Source>(
-        &self,
-        source: Arc<S>,
-        shutdown: CancellationToken,
-    ) -> Option<Response> {
+    pub fn open<S: Source>(&self, source: Arc<S>, shutdown: CancellationToken) -> Option<Response> {
         let follower = Follower {
             source,
             shutdown,

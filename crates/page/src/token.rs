@@ -18,7 +18,7 @@ pub fn token_file(run_dir: &Path) -> PathBuf {
 }
 
 /// Hexadecimal digits that whoever asks over TCP must know.
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl Token {
     /// The token of an earlier daemon, or a new one.

@@ -13,7 +13,7 @@ pub(crate) fn is_asset(path: &str) -> bool {
 }
 
 /// `GET /` and `GET /assets/...`
-pub(crate) async fn asset(uri: Uri) -> Response {
+pub async fn asset(uri: Uri) -> Response {
     let Some((name, bytes)) = find(uri.path()) else {
         return StatusCode::NOT_FOUND.into_response();
     };
