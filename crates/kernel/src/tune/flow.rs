@@ -15,7 +15,7 @@ use fatpath_api::{
     SettingValue, TunedFlow, packets_in_flight,
 };
 use fatpath_clock::monotonic_ns;
-use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
+use fatpath_policy::{OUR_PREFIX, Setting, SettingValue as PolicyValue, Stage, Unit, Way};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -189,8 +189,11 @@ fn report(r: &fp_flow_record, setting: Setting) -> Option<SettingReport> {
             (law(&r.flow.wanted.law), law(&r.tcp.law))
         }
         Way::Option | Way::Timer | Way::Own => {
-            let has = socket_has(r, setting);
-            (SettingValue::Number(wanted), SettingValue::Number(has))
+            let asked = match shares(r, setting) {
+                true => SettingValue::Name(PolicyValue::shared_text(wanted)),
+                false => SettingValue::Number(wanted),
+            };
+            (asked, SettingValue::Number(socket_has(r, setting)))
         }
         Way::Laws => read_by_law(r, setting, wanted),
         Way::Rude | Way::Route | Way::Rule => return None,
@@ -203,6 +206,10 @@ fn report(r: &fp_flow_record, setting: Setting) -> Option<SettingReport> {
         outcome,
         note,
     })
+}
+
+fn shares(r: &fp_flow_record, setting: Setting) -> bool {
+    setting == Setting::PacingRate && r.flow.wanted.shares_rate != 0
 }
 
 /// The setting's name with its unit, and what is wanted of it.
@@ -280,6 +287,14 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
             SettingOutcome::IgnoredByLaw,
             "only fatpath's laws (fp_*) use this setting".to_owned(),
         ),
+        0 if shares(r, setting) && !has_our_law(r) => (
+            SettingOutcome::IgnoredByLaw,
+            "only fatpath's laws (fp_*) count flows: it has the whole rate".to_owned(),
+        ),
+        0 if shares(r, setting) => {
+            let note = format!("{} flows that send share it", r.flow.shared_by.max(1));
+            return (SettingOutcome::Given, Some(note));
+        }
         0 if is_late(r, setting) => (
             SettingOutcome::TooLate,
             "too late: the flow had begun before fatpath was loaded".to_owned(),
@@ -413,6 +428,28 @@ mod tests {
         assert_eq!(reported("fp_reno", all), expected);
         let ssthresh = number("initial_ssthresh_pkts", 40, 40);
         assert_eq!(reported("fp_reno", "initial_ssthresh = 40"), [ssthresh]);
+    }
+
+    #[test]
+    fn a_shared_rate_is_told_as_the_rule_has_it() {
+        let of = |law, shared_by| {
+            let text =
+                "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\npacing_rate = '500mbit/n'\n";
+            let policy = fatpath_policy::parse(text, None).expect("the policy is good");
+            let mut record = record_of(law);
+            record.flow.wanted = rule_of(&policy.rules[0].settings);
+            record.flow.shared_by = shared_by;
+            record.socket_has[Setting::PacingRate as usize] = 125_000_000;
+            let [rate] = &settings_but_the_law(&record)[..] else {
+                panic!("one setting beside the law");
+            };
+            rate.clone()
+        };
+        let shared = of("fp_reno", 4);
+        assert_eq!(shared.asked, SettingValue::Name("500mbit/n".into()));
+        assert_eq!(shared.has, SettingValue::Number(125_000_000));
+        assert_eq!(shared.note.as_deref(), Some("4 flows that send share it"));
+        assert_eq!(of("cubic", 0).outcome, SettingOutcome::IgnoredByLaw);
     }
 
     #[test]
