@@ -15,7 +15,9 @@ use fatpath_api::{
     SettingValue, TunedFlow, packets_in_flight,
 };
 use fatpath_clock::monotonic_ns;
-use fatpath_policy::{OUR_PREFIX, Setting, SettingValue as PolicyValue, Stage, Unit, Way};
+use fatpath_policy::{
+    OUR_PREFIX, Setting, SettingValue as PolicyValue, Stage, Unit, Way, our_window_laws,
+};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -287,14 +289,7 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
             SettingOutcome::IgnoredByLaw,
             "only fatpath's laws (fp_*) use this setting".to_owned(),
         ),
-        0 if shares(r, setting) && !has_our_law(r) => (
-            SettingOutcome::IgnoredByLaw,
-            "only fatpath's laws (fp_*) count flows: it has the whole rate".to_owned(),
-        ),
-        0 if shares(r, setting) => {
-            let note = format!("{} flows that send share it", r.flow.shared_by.max(1));
-            return (SettingOutcome::Given, Some(note));
-        }
+        0 if shares(r, setting) => return shared(r),
         0 if is_late(r, setting) => (
             SettingOutcome::TooLate,
             "too late: the flow had begun before fatpath was loaded".to_owned(),
@@ -311,6 +306,27 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
         error => (
             SettingOutcome::Refused,
             format!("refused: {}", std::io::Error::from_raw_os_error(-error)),
+        ),
+    };
+    (outcome, Some(note))
+}
+
+/// What became of a rate that flows share, which the laws count.
+fn shared(r: &fp_flow_record) -> (SettingOutcome, Option<String>) {
+    let law = text_of(&r.tcp.law);
+    let is_counted = our_window_laws().any(|counts| counts == law);
+    let (outcome, note) = match (is_counted, r.flow.shared_by) {
+        (false, _) => (
+            SettingOutcome::IgnoredByLaw,
+            "its law counts no flows that send: it has the whole rate".to_owned(),
+        ),
+        (true, 0 | 1) => (
+            SettingOutcome::Given,
+            "no other flow that sends shares it".to_owned(),
+        ),
+        (true, flows) => (
+            SettingOutcome::Given,
+            format!("{flows} flows that send share it"),
         ),
     };
     (outcome, Some(note))
@@ -449,6 +465,9 @@ mod tests {
         assert_eq!(shared.asked, SettingValue::Name("500mbit/n".into()));
         assert_eq!(shared.has, SettingValue::Number(125_000_000));
         assert_eq!(shared.note.as_deref(), Some("4 flows that send share it"));
+        let alone = of("fp_reno", 1).note;
+        assert_eq!(alone.as_deref(), Some("no other flow that sends shares it"));
+        assert_eq!(of("fp_bbr", 0).outcome, SettingOutcome::IgnoredByLaw);
         assert_eq!(of("cubic", 0).outcome, SettingOutcome::IgnoredByLaw);
     }
 
