@@ -17,6 +17,7 @@
 #include "include/going_polite.h"
 #include "include/pacing.h"
 #include "include/phase_flow.h"
+#include "include/shared_rate.h"
 
 /* law_state.flags, in addition to those of law_flow.h */
 #define LAW_GOING_POLITE 4u /* the flow was rude: see going_polite.h */
@@ -343,6 +344,9 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		return;
 	keep(sk, cookie_of(tp));
 	follow_phase(sk);
+	/* Or it would go on at the rate of before until the first acknowledgement. */
+	if (follow_shared_rate(sk))
+		sk->sk_pacing_rate = unheld_bytes_per_s(sk);
 	if (!is_start_paced(sk))
 		unpace(sk);
 	if (is_open(tp))
@@ -377,6 +381,7 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		learn(tcp(sk), sample);
 	if (is_flagged(tcp(sk), LAW_PHASES))
 		follow_phase(sk);
+	follow_shared_rate(sk);
 	if (!is_start_paced(sk))
 		unpace(sk);
 }

@@ -71,6 +71,13 @@ static __always_inline void leave_shares(struct fp_flow *flow, struct fp_rude_fl
 		leave_rude_share(rude);
 }
 
+/* Another rule's flows are counted by themselves. */
+static __always_inline void forget_shared_rate(struct fp_flow *flow)
+{
+	flow->shared_by = 0;
+	__builtin_memset(flow->sent_in, 0, sizeof(flow->sent_in));
+}
+
 static __always_inline void leave_rule(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 				       void *sk)
 {
@@ -89,10 +96,12 @@ static __always_inline void enter_rule(struct fp_flow *flow, struct tcp_sock *tp
 				       u32 rule_id, const struct fp_rule *rule, enum fp_stage stage,
 				       struct fp_rude_flow *rude)
 {
-	if (flow->rule_id != rule_id)
+	if (flow->rule_id != rule_id) {
 		leave_shares(flow, rude);
-	else if (!FP_IS_GIVEN(rule, FP_DIVIDE))
+		forget_shared_rate(flow);
+	} else if (!FP_IS_GIVEN(rule, FP_DIVIDE)) {
 		leave_share(flow);
+	}
 	take_back(flow, tp, target, rule);
 	if (flow->rule_id != rule_id || !rule->has_phases)
 		flow->phase = FP_PHASE_OTHER;

@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 18
+#define FP_ABI_VERSION 19
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -77,8 +77,8 @@ struct fp_rule {
 	__u32 rude_fair_law; /* the law of the fair window, as CC_LAWS counts; see rude.bpf.c */
 	__u32 law_params[FP_LAW_PARAMS]; /* the law's own units: see bpf/cc/<law>.h */
 	__u8 law[FP_LAW_LEN];
-	__u32 has_phases; /* 1: fp_phase_rules has what the rule gives in a collective phase */
-	__u32 pad;
+	__u32 has_phases;  /* 1: fp_phase_rules has what the rule gives in a collective phase */
+	__u32 shares_rate; /* 1: those of its flows that send share value[FP_PACING_RATE] */
 };
 
 /* What the processes do that own flows: enum fp_phase. */
@@ -86,6 +86,7 @@ enum fp_phase {
 	FP_PHASE_OTHER, /* what the rule itself is for */
 	FP_PHASE_COLLECTIVE,
 };
+#define FP_PHASES 2
 
 /* Whose a socket is: of the process that made it, or its listening socket (cloned socket storage). */
 struct fp_owner {
@@ -223,6 +224,9 @@ struct fp_flow {
 	__u32 is_counted;  /* it stands in its rule's fp_share */
 	__u32 phase;	   /* enum fp_phase: whose window and parameters its law has */
 	__u32 phase_given; /* and whose settings the socket has */
+	__u32 sent_in[FP_PHASES]; /* the window of time in which it counted last: bpf/cc/senders.h */
+	__u32 shared_by; /* flows that send, itself too, when its share of the rule's rate was given; 0: not yet */
+	__u32 pad;
 	__u8 law_before
 		[FP_LAW_LEN];	  /* the program's, which law_set replaced; empty = it chose none */
 	__u8 law_set[FP_LAW_LEN]; /* as fatpath left it; empty = it set none */

@@ -44,6 +44,7 @@ static __always_inline void want_of_phase(struct fp_flow *flow, const struct fp_
 		(flow->wanted.given & ~PHASE_SETTINGS) | (rule->given & PHASE_SETTINGS);
 	flow->wanted.value[FP_PACING] = rule->value[FP_PACING];
 	flow->wanted.value[FP_PACING_RATE] = rule->value[FP_PACING_RATE];
+	flow->wanted.shares_rate = rule->shares_rate;
 }
 
 /* A law of ours ends the kernel's own pacing by itself, once no rule asks for it. */

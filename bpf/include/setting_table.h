@@ -15,6 +15,8 @@
 #define FP_KERNELS_RTO_MIN_US 200000
 #define FP_KERNELS_DELACK_MAX_US 200000
 #define FP_NO_PACING_RATE 0xffffffff
+/* A share of a rate is never so small that a full segment takes longer than the least RTO. */
+#define FP_MIN_SHARED_RATE_BPS 100000
 /* RUDE_OFF_NICELY ends when R is so close to F, in thousandths of F: 1 % in section 3.2 of the paper. */
 #define FP_RUDE_CONVERGED_MILLI 10
 
@@ -78,8 +80,8 @@
 	  "TCP_BPF_DELACK_MAX; two ticks of the kernel at least (8 ms at 250 Hz)")                  \
 	X(PACING_RATE, pacing_rate, bps, 8000, 34000000000, LIVE,                                  \
 	  OWN(bits(sk->sk_max_pacing_rate)),                                                       \
-	  "\"900mbit\"",                                                                           \
-	  "SO_MAX_PACING_RATE; the smaller where the program set one, too")                                                                    \
+	  "\"900mbit\", or \"500mbit/n\"",                                                         \
+	  "SO_MAX_PACING_RATE; the smaller where the program set one, too. With \"/n\" each of the rule's n flows that send has 1/n: see below") \
 	X(NOTSENT_LOWAT, notsent_lowat, bytes, 1, 1073741823, LIVE,                                \
 	  OPTION(SOL_TCP, TCP_NOTSENT_LOWAT, tp->notsent_lowat, 0),                                \
 	  "\"128KiB\" or \"1MB\"",                                                                 \

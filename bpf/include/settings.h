@@ -377,6 +377,19 @@ static __always_inline void take_back_own_pacing(struct fp_flow *flow, struct tc
 		set_law(target, law.text);
 }
 
+/* Of a rate that flows share the flow's part. One that has not sent yet is taken to be alone. */
+static __always_inline u64 paced_bytes_per_s(const struct fp_flow *flow, const struct fp_rule *rule)
+{
+	u64 whole = rule->value[FP_PACING_RATE] / 8, least = FP_MIN_SHARED_RATE_BPS / 8, share;
+
+	if (!rule->shares_rate || flow->shared_by < 2)
+		return whole;
+	share = whole / flow->shared_by;
+	if (share >= least)
+		return share;
+	return whole < least ? whole : least;
+}
+
 /* The smaller of the rule's and the program's. */
 static __always_inline void give_pacing(struct fp_flow *flow, struct tcp_sock *tp, void *target,
 					const struct fp_rule *rule)
@@ -384,7 +397,7 @@ static __always_inline void give_pacing(struct fp_flow *flow, struct tcp_sock *t
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 	struct fp_option *option = option_of(flow, FP_PACING_RATE);
 	u64 before = without_ours(option, sk->sk_max_pacing_rate);
-	u64 rate = rule->value[FP_PACING_RATE] / 8;
+	u64 rate = paced_bytes_per_s(flow, rule);
 	int is_programs = before < rate && !does_override(flow, rule);
 
 	if (!FP_IS_GIVEN(rule, FP_PACING_RATE))

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // zeroed defaults
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 18;
+pub const FP_ABI_VERSION: u32 = 19;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_MAX_PROFILES: u32 = 512;
@@ -18,6 +18,7 @@ pub const FP_MAX_CGROUP_DEPTH: u32 = 32;
 pub const FP_LAW_PARAMS: u32 = 6;
 pub const FP_NO_RULE: u32 = 4294967295;
 pub const FP_RUDE_UNLIMITED: u64 = 9223372036854775807;
+pub const FP_PHASES: u32 = 2;
 pub const FP_NO_PORT: u32 = 65536;
 pub const FP_BY_SOURCE: u32 = 1;
 pub const FP_BY_DESTINATION_PORT: u32 = 2;
@@ -235,7 +236,7 @@ pub struct fp_rule {
     pub law_params: [__u32; 6usize],
     pub law: [__u8; 16usize],
     pub has_phases: __u32,
-    pub pad: __u32,
+    pub shares_rate: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -252,7 +253,8 @@ const _: () = {
     ["Offset of field: fp_rule::law"][::core::mem::offset_of!(fp_rule, law) - 208usize];
     ["Offset of field: fp_rule::has_phases"]
         [::core::mem::offset_of!(fp_rule, has_phases) - 224usize];
-    ["Offset of field: fp_rule::pad"][::core::mem::offset_of!(fp_rule, pad) - 228usize];
+    ["Offset of field: fp_rule::shares_rate"]
+        [::core::mem::offset_of!(fp_rule, shares_rate) - 228usize];
 };
 pub const FP_PHASE_OTHER: fp_phase = 0;
 pub const FP_PHASE_COLLECTIVE: fp_phase = 1;
@@ -686,6 +688,9 @@ pub struct fp_flow {
     pub is_counted: __u32,
     pub phase: __u32,
     pub phase_given: __u32,
+    pub sent_in: [__u32; 2usize],
+    pub shared_by: __u32,
+    pub pad: __u32,
     pub law_before: [__u8; 16usize],
     pub law_set: [__u8; 16usize],
     pub options: [fp_option; 4usize],
@@ -694,7 +699,7 @@ pub struct fp_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 408usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 424usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -710,12 +715,15 @@ const _: () = {
     ["Offset of field: fp_flow::phase"][::core::mem::offset_of!(fp_flow, phase) - 32usize];
     ["Offset of field: fp_flow::phase_given"]
         [::core::mem::offset_of!(fp_flow, phase_given) - 36usize];
+    ["Offset of field: fp_flow::sent_in"][::core::mem::offset_of!(fp_flow, sent_in) - 40usize];
+    ["Offset of field: fp_flow::shared_by"][::core::mem::offset_of!(fp_flow, shared_by) - 48usize];
+    ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 52usize];
     ["Offset of field: fp_flow::law_before"]
-        [::core::mem::offset_of!(fp_flow, law_before) - 40usize];
-    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 56usize];
-    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 72usize];
-    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 136usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 368usize];
+        [::core::mem::offset_of!(fp_flow, law_before) - 56usize];
+    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 72usize];
+    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 88usize];
+    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 152usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 384usize];
 };
 #[repr(C)]
 #[derive(
@@ -736,7 +744,7 @@ pub struct fp_new_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_new_flow"][::core::mem::size_of::<fp_new_flow>() - 416usize];
+    ["Size of fp_new_flow"][::core::mem::size_of::<fp_new_flow>() - 432usize];
     ["Alignment of fp_new_flow"][::core::mem::align_of::<fp_new_flow>() - 8usize];
     ["Offset of field: fp_new_flow::owner"][::core::mem::offset_of!(fp_new_flow, owner) - 0usize];
     ["Offset of field: fp_new_flow::flow"][::core::mem::offset_of!(fp_new_flow, flow) - 8usize];
@@ -1495,7 +1503,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 832usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 848usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1510,19 +1518,19 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 288usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 696usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 712usize];
     ["Offset of field: fp_flow_record::socket_has"]
-        [::core::mem::offset_of!(fp_flow_record, socket_has) - 704usize];
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 720usize];
     ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 784usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 800usize];
     ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 788usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 804usize];
     ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 792usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 808usize];
     ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 796usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 812usize];
     ["Offset of field: fp_flow_record::bbr"]
-        [::core::mem::offset_of!(fp_flow_record, bbr) - 800usize];
+        [::core::mem::offset_of!(fp_flow_record, bbr) - 816usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

@@ -7,6 +7,7 @@
 #include "pace.h"
 #include "rate_laws.h"
 #include "rude.h"
+#include "senders.h"
 
 struct fatpath_law {
 	const char *name;
@@ -123,6 +124,11 @@ void fatpath_bound_burst(struct cc_window *w, cc_u32 most_pkts, cc_u32 in_flight
 int fatpath_end_burst_bound(struct cc_window *w)
 {
 	return cc_end_burst_bound(w);
+}
+
+cc_u32 fatpath_senders_note(struct cc_senders *s, cc_u32 *counted_in, cc_u64 now_ns, cc_u32 rtt_us)
+{
+	return cc_senders_note(s, counted_in, now_ns, rtt_us);
 }
 
 cc_u64 fatpath_pace_rate(const struct cc_pace *p, cc_u64 bytes_per_s)

@@ -680,6 +680,33 @@ const _: () = {
         [::core::mem::offset_of!(RttSample, acked_seq) - 4usize];
     ["Offset of field: RttSample::next_seq"][::core::mem::offset_of!(RttSample, next_seq) - 8usize];
 };
+#[doc = " The flows of a group that send. All 0 before the first."]
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct cc_senders {
+    pub(crate) began_ns: cc_u64,
+    pub(crate) window_and_flows: cc_u64,
+    pub(crate) flows_before: cc_u32,
+    pub(crate) longest_rtt_us: cc_u32,
+    pub(crate) longest_rtt_before_us: cc_u32,
+    pub(crate) pad: cc_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cc_senders"][::core::mem::size_of::<cc_senders>() - 32usize];
+    ["Alignment of cc_senders"][::core::mem::align_of::<cc_senders>() - 8usize];
+    ["Offset of field: cc_senders::began_ns"]
+        [::core::mem::offset_of!(cc_senders, began_ns) - 0usize];
+    ["Offset of field: cc_senders::window_and_flows"]
+        [::core::mem::offset_of!(cc_senders, window_and_flows) - 8usize];
+    ["Offset of field: cc_senders::flows_before"]
+        [::core::mem::offset_of!(cc_senders, flows_before) - 16usize];
+    ["Offset of field: cc_senders::longest_rtt_us"]
+        [::core::mem::offset_of!(cc_senders, longest_rtt_us) - 20usize];
+    ["Offset of field: cc_senders::longest_rtt_before_us"]
+        [::core::mem::offset_of!(cc_senders, longest_rtt_before_us) - 24usize];
+    ["Offset of field: cc_senders::pad"][::core::mem::offset_of!(cc_senders, pad) - 28usize];
+};
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct RawLaw {
@@ -808,6 +835,14 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn fatpath_end_burst_bound(w: *mut Window) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn fatpath_senders_note(
+        s: *mut cc_senders,
+        counted_in: *mut cc_u32,
+        now_ns: cc_u64,
+        rtt_us: cc_u32,
+    ) -> cc_u32;
 }
 unsafe extern "C" {
     pub fn fatpath_pace_rate(p: *const cc_pace, bytes_per_s: cc_u64) -> cc_u64;

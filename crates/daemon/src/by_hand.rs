@@ -203,6 +203,10 @@ fn read(keys: &str, base: Option<&Rule>) -> Result<Rule> {
             "{key}: only a rule of the policy file permits it"
         );
     }
+    ensure!(
+        !rule.settings.is_shared(Setting::PacingRate),
+        "pacing_rate: one flow shares no rate: give it one without \"/n\""
+    );
     let mut rule = rule.clone();
     // Not what a law has by default: the flow's rule may say otherwise.
     let by_hand = rule
@@ -295,6 +299,7 @@ mod tests {
         for keys in [
             "reordering = 10\n",
             "rude = \"always\"\n",
+            "congestion_control = \"fp_reno\"\npacing_rate = \"1gbit/n\"\n",
             "no_such_key = 1\n",
             "congestion_control = \"fp_brr\"\n",
             "send_buffer = \"8MB\"\n[[rule]]\nname = \"other\"\nsend_buffer = 4096\n",

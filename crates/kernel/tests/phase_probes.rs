@@ -5,7 +5,7 @@
 
 mod support;
 
-use fatpath_api::SettingValue;
+use fatpath_api::{SettingValue, TunedFlow};
 use fatpath_kernel::Phases;
 use fatpath_policy::{Classifier, parse};
 use std::hint::black_box;
@@ -23,54 +23,76 @@ fn fatpath_test_collective(work: &mut dyn FnMut()) {
     black_box(());
 }
 
-/// Until the flow has this pacing rate in the kernel. A flow changes with what it sends.
-fn wait_for_rate(loaded: &Loaded, flow: &(TcpStream, TcpStream), rate_bps: u64) {
-    let local = flow.0.local_addr().unwrap().to_string();
+type Flow = (TcpStream, TcpStream);
+
+fn connected() -> Flow {
+    let server = TcpListener::bind("127.0.23.1:0").unwrap();
+    let client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    (client, server.accept().unwrap().0)
+}
+
+fn rate(flow: &Flow, known: &[TunedFlow]) -> Option<u64> {
+    let local = flow.0.local_addr().unwrap();
+    let known = known.iter().find(|known| known.flow.local == local)?;
+    let mut settings = known.settings.iter();
+    match settings.find(|one| one.setting == "pacing_rate_bps")?.has {
+        SettingValue::Number(has) => Some(has),
+        SettingValue::Name(_) => None,
+    }
+}
+
+/// Until each flow has its pacing rate in the kernel. A flow changes with what it sends.
+fn wait_for_rates(loaded: &Loaded, wanted: &[(&Flow, u64)]) {
     let end = Instant::now() + PATIENCE;
     loop {
-        (&flow.0).write_all(b"x").unwrap();
-        (&flow.1).read_exact(&mut [0]).unwrap();
-        let flows = loaded.kernel.flows().unwrap();
-        let known = flows
+        for (flow, _) in wanted {
+            (&flow.0).write_all(b"x").unwrap();
+            (&flow.1).read_exact(&mut [0]).unwrap();
+        }
+        let known = loaded.kernel.flows().unwrap();
+        let rates: Vec<_> = wanted.iter().map(|(flow, _)| rate(flow, &known)).collect();
+        if wanted
             .iter()
-            .find(|known| known.flow.local.to_string() == local);
-        let settings = known.map(|known| &known.settings[..]).unwrap_or_default();
-        let rate = settings.iter().find(|one| one.setting == "pacing_rate_bps");
-        let has = rate.map(|rate| &rate.has);
-        if matches!(has, Some(SettingValue::Number(has)) if *has == rate_bps) {
+            .map(|(_, bps)| Some(*bps))
+            .eq(rates.iter().copied())
+        {
             return;
         }
-        assert!(
-            Instant::now() < end,
-            "{rate_bps} b/s are wanted: {settings:?}"
-        );
+        let wanted: Vec<u64> = wanted.iter().map(|(_, bps)| *bps).collect();
+        assert!(Instant::now() < end, "{wanted:?} b/s are wanted: {rates:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+fn wait_for_rate(loaded: &Loaded, flow: &Flow, rate_bps: u64) {
+    wait_for_rates(loaded, &[(flow, rate_bps)]);
+}
+
+/// A kernel half with this rule, which follows this program.
+fn followed(name: &str, rule: &str, before: impl FnOnce()) -> (Loaded, Phases) {
+    let loaded = Loaded::at(name);
+    let own = std::env::current_exe().unwrap();
+    let text = format!(
+        "[phases.own]\nlibrary = '{}'\ncollective = ['fatpath_test_collective']\n\
+         [[rule]]\nname = 'r'\ndestination = ['127.0.23.0/24']\ncongestion_control = 'fp_reno'\n{rule}\n",
+        own.display()
+    );
+    let policy = parse(&text, None).unwrap();
+    let published = loaded.kernel.publish(&policy, &Classifier::build(&policy));
+    assert_eq!(published.unwrap().problems, Vec::<String>::new());
+    before();
+    let mut phases = Phases::begin(&loaded.kernel, &policy.phases).unwrap();
+    assert_eq!(phases.pass(&loaded.kernel).unwrap(), Vec::<String>::new());
+    (loaded, phases)
 }
 
 #[test]
 fn a_flow_follows_its_process() {
     let Some(_alone) = alone() else { return };
-    let loaded = Loaded::at("phases");
-    let own = std::env::current_exe().unwrap();
-    let text = format!(
-        "[phases.own]\nlibrary = '{}'\ncollective = ['fatpath_test_collective']\n\
-         [[rule]]\nname = 'r'\ndestination = ['127.0.23.0/24']\ncongestion_control = 'fp_reno'\n\
-         pacing_rate = '800mbit'\nphase.collective = {{ pacing_rate = '80mbit' }}\n",
-        own.display()
-    );
-    let policy = parse(&text, None).unwrap();
-    let published = loaded
-        .kernel
-        .publish(&policy, &Classifier::build(&policy))
-        .unwrap();
-    assert_eq!(published.problems, Vec::<String>::new());
-    let mut phases = Phases::begin(&loaded.kernel, &policy.phases).unwrap();
-    assert_eq!(phases.pass(&loaded.kernel).unwrap(), Vec::<String>::new());
+    let rule = "pacing_rate = '800mbit'\nphase.collective = { pacing_rate = '80mbit' }";
+    let (loaded, phases) = followed("phases", rule, || ());
     assert!(phases.probe_us().unwrap() > 0.0);
-    let server = TcpListener::bind("127.0.23.1:0").unwrap();
-    let client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
-    let flow = (client, server.accept().unwrap().0);
+    let flow = connected();
     for _ in 0..2 {
         wait_for_rate(&loaded, &flow, 800_000_000);
         fatpath_test_collective(&mut || wait_for_rate(&loaded, &flow, 80_000_000));
@@ -85,4 +107,30 @@ fn a_flow_follows_its_process() {
     let processes = loaded.kernel.phase_processes().unwrap();
     let of_this = processes.iter().find(|process| process.pid == own).unwrap();
     assert_eq!((of_this.phases, of_this.is_collective), (3, false));
+}
+
+/// Of a rate that flows share those have a part whose process is in the phase.
+#[test]
+fn a_phase_has_its_own_flows_that_send() {
+    let Some(_alone) = alone() else { return };
+    let rule = "pacing_rate = '800mbit/n'\nphase.collective = { pacing_rate = '80mbit/n' }";
+    let mut nobodys = None;
+    let (loaded, _phases) = followed("shares", rule, || nobodys = Some(connected()));
+    // From before the sockets of processes were known: in no phase.
+    let nobodys = nobodys.unwrap();
+    let own = [connected(), connected()];
+    let all = |own_bps, nobodys_bps| {
+        [
+            (&own[0], own_bps),
+            (&own[1], own_bps),
+            (&nobodys, nobodys_bps),
+        ]
+    };
+    let third = 800_000_000 / 8 / 3 * 8;
+    wait_for_rates(&loaded, &all(third, third));
+    fatpath_test_collective(&mut || {
+        wait_for_rates(&loaded, &all(40_000_000, 800_000_000));
+        wait_for_rate(&loaded, &own[0], 80_000_000);
+    });
+    wait_for_rates(&loaded, &all(third, third));
 }

@@ -168,6 +168,11 @@ impl Applied {
         self.value(setting).and_then(SettingValue::as_truth) == Some(true)
     }
 
+    /// Whether the flow has a share of it among others, which nobody but the kernel half knows.
+    pub fn is_shared(&self, setting: Setting) -> bool {
+        matches!(self.value(setting), Some(SettingValue::Shared(_)))
+    }
+
     /// Whether the rule lifts the bound that the setting is.
     pub fn is_unlimited(&self, setting: Setting) -> bool {
         self.value(setting) == Some(&SettingValue::Unlimited)

@@ -283,6 +283,7 @@ impl SettingLine {
             (SettingValue::Law(law), _) => law.to_string(),
             (SettingValue::Users(users), _) => some_of(users),
             (SettingValue::Ssthresh(ssthresh), _) => ssthresh.to_string(),
+            (SettingValue::Shared(bps), _) => SettingValue::shared_text(*bps),
             (SettingValue::Unlimited, _) => SettingValue::UNLIMITED.to_owned(),
         }
     }

@@ -13,6 +13,7 @@ mod path;
 mod phases;
 mod rude;
 mod rule;
+mod share;
 mod start;
 mod trace;
 mod values;

@@ -162,7 +162,7 @@ impl Unit {
     }
 
     /// An end of a range as the policy file would have it.
-    fn written(self, number: u64) -> String {
+    pub(crate) fn written(self, number: u64) -> String {
         const GIB: u64 = 1 << 30;
         let of = |units: &[(u64, &str)], space: &str| {
             let whole = units.iter().find(|(size, _)| number.is_multiple_of(*size));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the flows of a rule get: a value for each setting that the rule gives.
 
-use crate::{Law, Setting};
+use crate::{Law, Setting, Unit};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -28,6 +28,9 @@ pub enum SettingValue {
     Law(Law),
     /// Users.
     Users(Vec<User>),
+    /// A rate that those of the rule's flows share that send, bits a second: each of n has 1/n.
+    #[serde(serialize_with = "serialize_shared")]
+    Shared(u64),
     /// No bound, where a number would be one.
     #[serde(serialize_with = "serialize_unlimited")]
     Unlimited,
@@ -130,6 +133,11 @@ impl Settings {
         self.value(setting) == Some(&SettingValue::Unlimited)
     }
 
+    /// Whether the rule's flows share what the setting is.
+    pub fn is_shared(&self, setting: Setting) -> bool {
+        matches!(self.value(setting), Some(SettingValue::Shared(_)))
+    }
+
     /// Whether a flow may go on without congestion control; `None`: never.
     pub fn rude(&self) -> Option<Rude> {
         self.value(Setting::Rude)?.as_rude()
@@ -175,6 +183,11 @@ impl SettingValue {
     /// [`SettingValue::Unlimited`] as it stands in the policy file.
     pub(crate) const UNLIMITED: &str = "unlimited";
 
+    /// [`SettingValue::Shared`] as it stands in the policy file.
+    pub fn shared_text(bps: u64) -> String {
+        format!("{}/n", Unit::Bps.written(bps))
+    }
+
     pub(crate) fn as_number(&self) -> Option<u64> {
         match self {
             SettingValue::Number(number) => Some(*number),
@@ -209,6 +222,10 @@ impl SettingValue {
             _ => None,
         }
     }
+}
+
+fn serialize_shared<S: Serializer>(bps: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&SettingValue::shared_text(*bps))
 }
 
 fn serialize_unlimited<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {

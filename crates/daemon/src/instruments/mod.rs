@@ -208,8 +208,9 @@ fn rule(policy: &Policy, id: u32, name: String) -> Rule {
         send_buffer_bytes: number(Setting::SendBuffer),
         receive_buffer_bytes: number(Setting::ReceiveBuffer),
         is_learned: is_path_rule(id),
-        // A flow that is tuned by hand tells what was tried, not what its path is like.
-        teaches_nothing: is_by_hand(&name) || rule.is_some_and(leaves_alone),
+        // A flow that is tuned by hand tells what was tried, not what its path is like; nor does one with a share of a rate.
+        teaches_nothing: is_by_hand(&name)
+            || rule.is_some_and(|rule| leaves_alone(rule) || shares_rate(rule)),
         pacing_rate_bps: number(Setting::PacingRate),
         // That a flow is as fast as it was measured to be is no judgement.
         path_rate_bps: rule
@@ -217,6 +218,12 @@ fn rule(policy: &Policy, id: u32, name: String) -> Rule {
             .and_then(|rule| rule.path.rate_bps),
         name,
     }
+}
+
+/// In a phase or outside, its flows are paced at a share of a rate.
+fn shares_rate(rule: &fatpath_policy::Rule) -> bool {
+    let mut settings = std::iter::once(&rule.settings).chain(&rule.collective);
+    settings.any(|settings| settings.is_shared(Setting::PacingRate))
 }
 
 /// Its flows are exempted: it gives nothing, and waits for no measurement that would make it give something.

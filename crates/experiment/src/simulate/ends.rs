@@ -53,7 +53,7 @@ impl Ends<'_> {
     /// What the simulator needs to know.
     ///
     /// # Errors
-    /// In words, if the law is none of the simulator's.
+    /// In words, if the law is none of the simulator's, or flows share a rate.
     pub(super) fn spec(&self) -> Result<TcpSpec, String> {
         let (here, there) = (self.names.sender, self.names.receiver);
         let at_sender = &self.applied(here, there);
@@ -84,9 +84,7 @@ impl Ends<'_> {
                 .unwrap_or(plain.cwnd_clamp_pkts),
             send_buffer: self.send_buffer(at_sender),
             receive_buffer: self.receive_buffer(at_receiver),
-            pacing_rate_bps: at_sender
-                .number(Setting::PacingRate)
-                .or(self.requests().pacing_rate_bps),
+            pacing_rate_bps: self.pacing_rate_bps(at_sender)?,
             pacing: at_sender.is_on(Setting::Pacing),
             pacing_quantum_ns: inner.pacing_quantum_ns.unwrap_or(plain.pacing_quantum_ns),
             max_burst_pkts: at_sender
@@ -146,6 +144,18 @@ impl Ends<'_> {
         rule.map_or_else(Applied::default, |rule| {
             apply(&rule.settings, Stage::Established, &facts)
         })
+    }
+
+    /// How many flows send at a moment is known while a case runs, and not before.
+    fn pacing_rate_bps(&self, rule: &Applied) -> Result<Option<u64>, String> {
+        if rule.is_shared(Setting::PacingRate) {
+            return Err(
+                "the simulator does not share a pacing_rate (\"/n\") among flows: give a number"
+                    .to_owned(),
+            );
+        }
+        let by_rule = rule.number(Setting::PacingRate);
+        Ok(by_rule.or(self.requests().pacing_rate_bps))
     }
 
     /// Of a rude flow the law of its fair window, Reno where none is given.

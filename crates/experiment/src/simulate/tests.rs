@@ -114,6 +114,25 @@ fn a_law_that_is_not_simulated_fails_its_case_only() {
     assert!(message.contains("law vegas; it has fp_reno"), "{message}");
 }
 
+/// How many flows send at a moment follows from the case, and the simulator does not count them.
+#[test]
+fn a_rate_that_flows_share_fails_its_case_only() {
+    let file = format!("fatpath-shared-rate-{}.toml", std::process::id());
+    let file = std::env::temp_dir().join(file);
+    let policy = "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\npacing_rate = '50mbit/n'\n";
+    std::fs::write(&file, policy).unwrap();
+    let variant = format!("[[variant]]\nname = \"shared\"\npolicy = {file:?}\n");
+    let text = text_of("", &format!("{BULK}{variant}"));
+    let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let error = mapped(&scenario, "default.shared").unwrap_err();
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(error, MapError::Case { .. }), "{error}");
+    assert!(
+        error.to_string().contains("does not share a pacing_rate"),
+        "{error}"
+    );
+}
+
 /// A file of experiments/bbr: `bbr` is the kernel's version 1, in a policy and as a host's law.
 #[test]
 fn the_kernels_bbr_is_none_of_ours() {

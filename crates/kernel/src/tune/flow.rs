@@ -15,7 +15,9 @@ use fatpath_api::{
     SettingValue, TunedFlow, packets_in_flight,
 };
 use fatpath_clock::monotonic_ns;
-use fatpath_policy::{OUR_PREFIX, Setting, Stage, Unit, Way};
+use fatpath_policy::{
+    OUR_PREFIX, Setting, SettingValue as PolicyValue, Stage, Unit, Way, our_window_laws,
+};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -189,8 +191,11 @@ fn report(r: &fp_flow_record, setting: Setting) -> Option<SettingReport> {
             (law(&r.flow.wanted.law), law(&r.tcp.law))
         }
         Way::Option | Way::Timer | Way::Own => {
-            let has = socket_has(r, setting);
-            (SettingValue::Number(wanted), SettingValue::Number(has))
+            let asked = match shares(r, setting) {
+                true => SettingValue::Name(PolicyValue::shared_text(wanted)),
+                false => SettingValue::Number(wanted),
+            };
+            (asked, SettingValue::Number(socket_has(r, setting)))
         }
         Way::Laws => read_by_law(r, setting, wanted),
         Way::Rude | Way::Route | Way::Rule => return None,
@@ -203,6 +208,10 @@ fn report(r: &fp_flow_record, setting: Setting) -> Option<SettingReport> {
         outcome,
         note,
     })
+}
+
+fn shares(r: &fp_flow_record, setting: Setting) -> bool {
+    setting == Setting::PacingRate && r.flow.wanted.shares_rate != 0
 }
 
 /// The setting's name with its unit, and what is wanted of it.
@@ -280,6 +289,7 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
             SettingOutcome::IgnoredByLaw,
             "only fatpath's laws (fp_*) use this setting".to_owned(),
         ),
+        0 if shares(r, setting) => return shared(r),
         0 if is_late(r, setting) => (
             SettingOutcome::TooLate,
             "too late: the flow had begun before fatpath was loaded".to_owned(),
@@ -296,6 +306,27 @@ fn outcome(r: &fp_flow_record, setting: Setting) -> (SettingOutcome, Option<Stri
         error => (
             SettingOutcome::Refused,
             format!("refused: {}", std::io::Error::from_raw_os_error(-error)),
+        ),
+    };
+    (outcome, Some(note))
+}
+
+/// What became of a rate that flows share, which the laws count.
+fn shared(r: &fp_flow_record) -> (SettingOutcome, Option<String>) {
+    let law = text_of(&r.tcp.law);
+    let is_counted = our_window_laws().any(|counts| counts == law);
+    let (outcome, note) = match (is_counted, r.flow.shared_by) {
+        (false, _) => (
+            SettingOutcome::IgnoredByLaw,
+            "its law counts no flows that send: it has the whole rate".to_owned(),
+        ),
+        (true, 0 | 1) => (
+            SettingOutcome::Given,
+            "no other flow that sends shares it".to_owned(),
+        ),
+        (true, flows) => (
+            SettingOutcome::Given,
+            format!("{flows} flows that send share it"),
         ),
     };
     (outcome, Some(note))
@@ -413,6 +444,31 @@ mod tests {
         assert_eq!(reported("fp_reno", all), expected);
         let ssthresh = number("initial_ssthresh_pkts", 40, 40);
         assert_eq!(reported("fp_reno", "initial_ssthresh = 40"), [ssthresh]);
+    }
+
+    #[test]
+    fn a_shared_rate_is_told_as_the_rule_has_it() {
+        let of = |law, shared_by| {
+            let text =
+                "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\npacing_rate = '500mbit/n'\n";
+            let policy = fatpath_policy::parse(text, None).expect("the policy is good");
+            let mut record = record_of(law);
+            record.flow.wanted = rule_of(&policy.rules[0].settings);
+            record.flow.shared_by = shared_by;
+            record.socket_has[Setting::PacingRate as usize] = 125_000_000;
+            let [rate] = &settings_but_the_law(&record)[..] else {
+                panic!("one setting beside the law");
+            };
+            rate.clone()
+        };
+        let shared = of("fp_reno", 4);
+        assert_eq!(shared.asked, SettingValue::Name("500mbit/n".into()));
+        assert_eq!(shared.has, SettingValue::Number(125_000_000));
+        assert_eq!(shared.note.as_deref(), Some("4 flows that send share it"));
+        let alone = of("fp_reno", 1).note;
+        assert_eq!(alone.as_deref(), Some("no other flow that sends shares it"));
+        assert_eq!(of("fp_bbr", 0).outcome, SettingOutcome::IgnoredByLaw);
+        assert_eq!(of("cubic", 0).outcome, SettingOutcome::IgnoredByLaw);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::pod::field_of;
-use fatpath_policy::{AfterIdle, Law, Rude, Rule, SettingValue, Settings, Ssthresh};
+use fatpath_policy::{AfterIdle, Law, Rude, Rule, Setting, SettingValue, Settings, Ssthresh};
 use std::ops::Range;
 
 /// Ids of the rules for paths.
@@ -28,6 +28,7 @@ pub(crate) fn rules_of(rule: &Rule) -> (abi::fp_rule, abi::fp_rule) {
 pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
     let mut rule = abi::fp_rule {
         // Without a law of its own: the first, Reno.
+        shares_rate: u32::from(settings.is_shared(Setting::PacingRate)),
         rude_fair_law: settings.law().and_then(Law::number).unwrap_or(0),
         ..Default::default()
     };
@@ -49,7 +50,7 @@ pub(crate) fn rule_of(settings: &Settings) -> abi::fp_rule {
 /// 0 for what no number says: users stand in a map of their own.
 fn number_of(value: &SettingValue) -> u64 {
     match value {
-        SettingValue::Number(number) => *number,
+        SettingValue::Number(number) | SettingValue::Shared(number) => *number,
         SettingValue::Truth(truth) => u64::from(*truth),
         SettingValue::Ssthresh(Ssthresh::Segments(pkts)) => u64::from(*pkts),
         SettingValue::AfterIdle(after_idle) => u64::from(number_of_idle(*after_idle)),
@@ -88,7 +89,6 @@ fn give_law(rule: &mut abi::fp_rule, law: &Law) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fatpath_policy::Setting;
 
     /// The kernel half counts on it that the twins number the settings alike.
     #[test]

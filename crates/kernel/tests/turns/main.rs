@@ -13,4 +13,5 @@ mod new_flows;
 mod police_live;
 mod rate_state;
 mod recent_addresses;
+mod shared_rate;
 mod sockets;

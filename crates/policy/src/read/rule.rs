@@ -5,6 +5,7 @@ use super::law::read_law;
 use super::path;
 use super::phases::read_collective;
 use super::rude::{read_users, refuse_rude_terms, rude, rude_rate};
+use super::share::{pacing_rate, refuse_shared_rate};
 use super::start::{after_idle, initial_ssthresh, refuse_start_without_our_law};
 use super::values;
 use crate::MeasuredPaths;
@@ -31,6 +32,7 @@ pub(super) fn read(
     let collective = read_collective(section, &settings, |phase, setting| {
         read_setting(phase, setting, known, laws)
     });
+    refuse_shared_rate(section, &settings, collective.as_ref(), known);
     refuse_without_settings(section);
     refuse_route_metrics(section);
     section.note_unknown();
@@ -105,6 +107,7 @@ fn read_setting(
         Setting::AfterIdle => section.read(key, after_idle),
         Setting::Rude => section.read(key, rude),
         Setting::RudeRate => section.read(key, rude_rate),
+        Setting::PacingRate => section.read(key, pacing_rate),
         Setting::RudeUsers => read_users(section),
         Setting::Pacing | Setting::OverrideApplication | Setting::Divide => section
             .read(key, values::truth)

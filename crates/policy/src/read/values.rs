@@ -4,6 +4,7 @@
 //! The ranges of the settings stand in their table ([`Measure::of`]), every other range in this file, in a
 //! [`Measure`] or at its reader.
 
+use super::share::refuse_share;
 use crate::instruments::MAX_SAMPLED_FLOWS;
 use crate::rule::Follows;
 use crate::settings::{Chosen, User};
@@ -158,12 +159,19 @@ impl Measure {
     /// The number and how it was written.
     pub fn read(&self, value: &Value) -> Result<Chosen<u64>, Refusal> {
         let number = match value.as_str() {
-            Some(text) => self.with_unit.and_then(|with_unit| with_unit(text)),
-            None => value.as_u64().filter(|_| self.bare).map(u128::from),
+            Some(text) => self.read_text(text),
+            None => value
+                .as_u64()
+                .filter(|number| self.bare && self.holds(*number)),
         };
-        let number = number.and_then(|number| self.within(number));
         let number = number.ok_or_else(|| value.found(self.allowed()))?;
         Ok(Chosen::new(number, format!("given as {}", written(value)?)))
+    }
+
+    /// A number with its unit.
+    pub fn read_text(&self, text: &str) -> Option<u64> {
+        let number = self.with_unit.and_then(|with_unit| with_unit(text));
+        number.and_then(|number| self.within(number))
     }
 
     /// The same, where another form is allowed, too.
@@ -318,9 +326,11 @@ pub(crate) fn plain(value: &Value, setting: Setting) -> Result<Chosen<SettingVal
         Unit::Truth => truth(value)
             .map(|truth| Chosen::new(SettingValue::Truth(truth), format!("given as {truth}"))),
         Unit::Milli => milli(value, setting).map(|milli| milli.map(SettingValue::Number)),
-        _ => Measure::of(setting)
-            .read(value)
-            .map(|number| number.map(SettingValue::Number)),
+        _ => {
+            refuse_share(value, setting)?;
+            let number = Measure::of(setting).read(value);
+            number.map(|number| number.map(SettingValue::Number))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub const FP_MIN_SHARE_BYTES: u32 = 65536;
 pub const FP_KERNELS_RTO_MIN_US: u32 = 200000;
 pub const FP_KERNELS_DELACK_MAX_US: u32 = 200000;
 pub const FP_NO_PACING_RATE: u32 = 4294967295;
+pub const FP_MIN_SHARED_RATE_BPS: u32 = 100000;
 pub const FP_RUDE_CONVERGED_MILLI: u32 = 10;
 
 /// A setting of a rule, in the order of the manual.
@@ -169,8 +170,8 @@ pub(crate) const SPECS: [Spec; 25] = [
         most: 34000000000,
         stage: Stage::Live,
         way: Way::Own,
-        forms: "\"900mbit\"",
-        becomes: "SO_MAX_PACING_RATE; the smaller where the program set one, too",
+        forms: "\"900mbit\", or \"500mbit/n\"",
+        becomes: "SO_MAX_PACING_RATE; the smaller where the program set one, too. With \"/n\" each of the rule's n flows that send has 1/n: see below",
     },
     Spec {
         key: "notsent_lowat",
