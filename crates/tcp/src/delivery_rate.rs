@@ -16,6 +16,8 @@ struct Mark {
     delivered_pkts: u64,
     delivered_ns: u64,
     is_app_limited: bool,
+    /// Segments of two sizes are delivered until it is: they do not count together.
+    is_mixed: bool,
     at_sending: AtSending,
 }
 
@@ -37,7 +39,8 @@ pub(super) struct Sample {
     pub(super) prior_delivered_pkts: u64,
     /// Delivered since.
     pub(super) delivered_pkts: u64,
-    /// 0: there is none, or it is shorter than any round trip, and tells of a burst, not of the path.
+    /// 0: there is none, or it is shorter than any round trip, and tells of a burst, not of the path, or it is of segments of
+    /// two sizes.
     pub(super) interval_ns: u64,
     pub(super) is_app_limited: bool,
     pub(super) at_sending: AtSending,
@@ -61,6 +64,8 @@ pub(super) struct DeliveryRate {
     delivered_pkts: u64,
     delivered_ns: u64,
     first_sent_ns: u64,
+    /// Segments below are of another size than those from there on.
+    other_below: u64,
     /// While fewer have been delivered, the program is what limits; 0: it does not.
     app_limited_until_pkts: u64,
     pkts_per_s: f64,
@@ -80,12 +85,19 @@ impl DeliveryRate {
             delivered_pkts: self.delivered_pkts,
             delivered_ns: self.delivered_ns,
             is_app_limited: self.is_held_by_program(),
+            is_mixed: self.first < self.other_below,
             at_sending,
         };
         match self.marks.get_mut((number - self.first) as usize) {
             Some(sent) => *sent = mark,
             None => self.marks.push_back(mark),
         }
+    }
+
+    /// Segments from number `next` on are of another size.
+    pub(super) fn resize_segments(&mut self, next: u64) {
+        self.other_below = next;
+        self.marks.iter_mut().for_each(|mark| mark.is_mixed = true);
     }
 
     /// All has been sent that the program gave.
@@ -129,7 +141,7 @@ impl DeliveryRate {
     fn sample(&mut self, mark: &Mark, now_ns: u64, min_rtt_ns: u64) -> Sample {
         let sending_ns = mark.sent_ns - mark.first_sent_ns;
         let interval_ns = sending_ns.max(now_ns - mark.delivered_ns);
-        let is_plausible = interval_ns > 0 && interval_ns >= min_rtt_ns;
+        let is_plausible = interval_ns > 0 && interval_ns >= min_rtt_ns && !mark.is_mixed;
         let sample = Sample {
             prior_delivered_pkts: mark.delivered_pkts,
             delivered_pkts: self.delivered_pkts - mark.delivered_pkts,
