@@ -255,6 +255,7 @@ fn a_smaller_path_mtu_is_found_before_the_data_go() {
         let (report, said) = sent_over(&lab, &file, &to, &["--carrier", "udp", "-I"]);
         assert_eq!(report["stored"], 1, "{report} {said}");
         assert_eq!(datagram_bytes(&report), 1372, "{report}");
+        assert!(report["train_bps"].is_number(), "{report}");
         let count = |name: &str| report[name].as_u64().unwrap();
         assert!(count("retransmits") < count("sent_pkts") / 20, "{report}");
         same(&file, &to.join("file"));

@@ -210,16 +210,30 @@ impl Caller<'_> {
         };
         let most = self.agreed.datagram_bytes;
         let (train, others) = sizes(most);
-        let answered = match ping.ask(&mut first.socket, *peer, train, &others, ASK_WITHIN) {
-            Ok(Some(answered)) => answered,
-            Ok(None) | Err(StepError::TooLong(_)) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let mut ask = |train, others: &[u16]| match ping.ask(
+            &mut first.socket,
+            *peer,
+            train,
+            others,
+            ASK_WITHIN,
+        ) {
+            Err(StepError::TooLong(_)) => Ok(None),
+            answered => answered,
+        };
+        let Some(answered) = ask(train, &others)? else {
+            return Ok(None);
+        };
+        let datagram_bytes = answered.datagram_bytes;
+        // A train that was too long tells no rate.
+        let by_train = match datagram_bytes < train {
+            true => ask(datagram_bytes, &[])?.unwrap_or(answered),
+            false => answered,
         };
         Ok(Some(Udp {
             flows,
             rtt: answered.rtt.max(LEAST_RTT),
-            datagram_bytes: answered.datagram_bytes,
-            train_bps: of_data(&answered, role),
+            datagram_bytes,
+            train_bps: of_data(&by_train, role),
         }))
     }
 
