@@ -169,3 +169,32 @@ impl DeliveryRate {
         (self.pkts_per_s, self.is_app_limited)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Segments 0 to 3 are of one size, those from 4 on of another: none tells a rate of which some delivered were others.
+    #[test]
+    fn segments_of_two_sizes_do_not_count_together() {
+        let mut rate = DeliveryRate::default();
+        for number in 0..4 {
+            rate.sent(number * MS, number, number == 0, AtSending::default());
+        }
+        let is_sample = |rate: &mut DeliveryRate, now_ms: u64, number: u64| {
+            let mut arrivals = Arrivals::new(now_ms * MS, 0, 0, 0);
+            (arrivals.newest, arrivals.delivered_pkts) = (Some((0, number)), 1);
+            let sample = rate.acknowledged(&arrivals, number + 1, number + 1, 0);
+            sample.interval_ns > 0
+        };
+        assert!(is_sample(&mut rate, 20, 0));
+        rate.resize_segments(4);
+        rate.sent(21 * MS, 4, false, AtSending::default());
+        assert!((1..4).all(|number| !is_sample(&mut rate, 30 + number, number)));
+        rate.sent(34 * MS, 5, false, AtSending::default());
+        assert!(!is_sample(&mut rate, 41, 4), "left beside the others");
+        assert!(is_sample(&mut rate, 54, 5));
+    }
+}

@@ -445,6 +445,16 @@ mod tests {
         assert_eq!(path.mtu.size(), 1452);
     }
 
+    /// It arrived when the path may still have carried it.
+    #[test]
+    fn an_answer_of_before_a_doubt_does_not_count() {
+        let mut mtu = PathMtu::new(FLOOR, 1452, &(1232..=8952));
+        mtu.left(0, 0, RTT);
+        mtu.timed_out();
+        mtu.answered(RTT, 0);
+        assert_eq!((mtu.size(), mtu.due()), (1452, Some(1452)));
+    }
+
     /// Three round trips, and not more, once it is doubted.
     #[test]
     fn a_black_hole_is_found_in_three_round_trips() {

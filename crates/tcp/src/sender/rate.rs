@@ -105,15 +105,17 @@ impl Sender {
     }
 
     /// Segments are of quite another size from now on: what the law learned in segments does not hold.
-    pub(super) fn begin_rate_again(&mut self, now_ns: u64) {
+    pub(super) fn begin_rate_again(&mut self, now_ns: u64, are_shorter: bool) {
         if let Some(rate) = &mut self.delivery_rate {
             rate.resize_segments(self.board.next());
         }
         let (now, window) = (self.rate_now(now_ns), &mut self.window);
-        let least_pkts = self.initial_window_pkts.min(window.clamp_pkts);
         if let Some(flow) = &mut self.rate_flow {
             // After a timeout it may be one segment, which is no window to begin with.
-            window.cwnd_pkts = window.cwnd_pkts.max(least_pkts.min(LEAST_AGAIN_PKTS));
+            if are_shorter {
+                let least_pkts = LEAST_AGAIN_PKTS.min(window.clamp_pkts);
+                window.cwnd_pkts = window.cwnd_pkts.max(least_pkts);
+            }
             let law = flow.control.law();
             flow.control = RateControl::new(law, window.cwnd_pkts, window.clamp_pkts, &now);
             self.pacer.set_rate(Some(flow.pacing_bytes_per_s()));

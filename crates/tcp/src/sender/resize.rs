@@ -26,12 +26,42 @@ impl Sender {
             }
         }
         if mss_bytes.abs_diff(before) > before / SIMILAR_PART {
-            self.begin_rate_again(now_ns);
+            self.begin_rate_again(now_ns, mss_bytes < before);
         }
     }
 
     /// Something leaves that is no segment: the pace counts it.
     pub fn pace_other(&mut self, now_ns: u64, bytes: u32) {
         self.pace(now_ns, bytes);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test ends where it cannot go on
+mod tests {
+    use super::*;
+    use crate::TcpSpec;
+    use fatpath_cc::Law;
+
+    /// Windows of laws of both kinds, segments: before, and when segments are of another size.
+    #[test]
+    fn a_window_is_never_more_in_bytes_than_a_connection_begins_with() {
+        for law in ["reno", "bbr"] {
+            let cwnd_pkts = |initial_window_pkts, mss_bytes| {
+                let spec = TcpSpec {
+                    law: Law::named(law).unwrap(),
+                    mss_bytes: 1400,
+                    initial_window_pkts,
+                    ..TcpSpec::default()
+                };
+                let mut sender = Sender::new(&spec, 1_000_000, 0);
+                sender.resize_segments(0, mss_bytes, None);
+                sender.figures().cwnd_pkts
+            };
+            assert_eq!(cwnd_pkts(60, 8400), 10, "{law}");
+            assert_eq!(cwnd_pkts(6, 8400), 2, "{law}");
+            assert_eq!(cwnd_pkts(60, 1400), 60, "{law}");
+            assert_eq!(cwnd_pkts(60, 500), 60, "{law}");
+        }
     }
 }
