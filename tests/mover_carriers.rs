@@ -232,3 +232,66 @@ fn files_go_by_several_flows_of_udp() {
     assert_eq!(carried(&received), ("udp", 3), "{received}");
     same(&top, &back.join("top"));
 }
+
+/// Bytes of a datagram, as the report says.
+fn datagram_bytes(report: &Value) -> u64 {
+    let found = report["datagram_bytes"].as_u64();
+    found.unwrap_or_else(|| panic!("{report}"))
+}
+
+/// A line of a smaller MTU than the devices at its ends: its routers tell, and then they do not.
+#[test]
+fn a_smaller_path_mtu_is_found_before_the_data_go() {
+    let Some(_alone) = alone() else { return };
+    let link = "path_mtu = 1400\nrate = '100mbit'\ndelay = '10ms'\nqueue = '4bdp'";
+    let lab = Lab::up("tunnel", link);
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(8 << 20)).unwrap();
+    for tells in [true, false] {
+        if !tells {
+            lab.output("a", &["ip", "rule", "add", "ipproto", "icmp", "blackhole"]);
+        }
+        let (report, said) = sent_over(&lab, &file, &to, &["--carrier", "udp", "-I"]);
+        assert_eq!(report["stored"], 1, "{report} {said}");
+        assert_eq!(datagram_bytes(&report), 1372, "{report}");
+        assert!(report["train_bps"].is_number(), "{report}");
+        let count = |name: &str| report[name].as_u64().unwrap();
+        assert!(count("retransmits") < count("sent_pkts") / 20, "{report}");
+        same(&file, &to.join("file"));
+    }
+}
+
+/// Jumbo frames are used at once where all of the path carries them; when it carries fewer bytes from some time on, and nobody
+/// says so, the transfer goes on with those.
+#[test]
+fn a_path_mtu_that_falls_is_followed() {
+    const BYTES: usize = 24 << 20;
+    let Some(_alone) = alone() else { return };
+    let link = "mtu = 9000\nrate = '100mbit'\ndelay = '10ms'\nqueue = '4bdp'";
+    let lab = Lab::up("jumbo", link);
+    lab.output("a", &["ip", "rule", "add", "ipproto", "icmp", "blackhole"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(BYTES)).unwrap();
+    let options = ["--carrier", "udp", "-I", "--timeout", "8s"];
+    let (report, said) = sent_over(&lab, &file, &to, &options);
+    assert_eq!(report["stored"], 1, "{report} {said}");
+    assert_eq!(datagram_bytes(&report), 8952, "{report}");
+    let sent_pkts = report["sent_pkts"].as_u64().unwrap();
+    assert!(sent_pkts < BYTES as u64 / 8000, "{report}");
+    fs::remove_file(to.join("file")).unwrap();
+    let (report, said) = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| sent_over(&lab, &file, &to, &options));
+        until("some of it to arrive", || {
+            assert!(!sender.is_finished());
+            part_bytes(&to).filter(|(_, bytes)| *bytes >= BYTES as u64 / 8)
+        });
+        lab.set("path_mtu=1400");
+        sender.join().unwrap()
+    });
+    assert_eq!(report["stored"], 1, "{report} {said}");
+    let found = datagram_bytes(&report);
+    assert!((1232..=1372).contains(&found), "{report}");
+    same(&file, &to.join("file"));
+}

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 const MS: u64 = 1_000_000;
 
 fuzz_target!(|frames: Vec<(u8, Vec<u8>)>| {
-    let spec = Spec::default();
+    let spec = Spec { datagram_bytes: 1232, search: Some(1232..=8952), ..Spec::default() };
     let flow = || Secret::agree(&[7; 32], &[8; 32]).next_flow().expect("the first of many");
     let mut sealers = [flow().of_sender(spec.cipher).0, flow().of_receiver(spec.cipher).0];
     let mut sender = Sender::new(&spec, flow(), MS, 0).expect("the default is in range");
@@ -25,8 +25,8 @@ fuzz_target!(|frames: Vec<(u8, Vec<u8>)>| {
         assert!(sender.handle_datagram(now_ns, &mut frame.clone()).is_err());
         assert!(receiver.handle_datagram(now_ns, Ecn::Marked, &mut frame.clone()).is_err());
         assert_eq!(format!("{sender:?} {receiver:?}"), before);
-        let kinds = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close, Kind::Hello];
-        let kind = kinds[usize::from(what % 8).min(4)];
+        let kinds = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close, Kind::Hello, Kind::Size, Kind::Sized];
+        let kind = kinds[usize::from(what % 8).min(6)];
         let mut datagram = [&[0; HEADER_BYTES], &frame[..]].concat();
         let of_acks = usize::from(what / 8 % 2);
         sealers[of_acks].seal(kind, &mut datagram, 0).expect("few were sealed");
@@ -47,7 +47,9 @@ fn move_on(now_ns: u64, sender: &mut Sender, receiver: &mut Receiver) {
         receiver.handle_timeout(now_ns);
     }
     let mut datagram = Vec::new();
-    while sender.poll_transmit(now_ns, &mut datagram, |_, _| Ok::<(), ()>(())) == Ok(true) {}
+    while sender.poll_transmit(now_ns, &mut datagram, |_, _| Ok::<(), ()>(())) == Ok(true) {
+        datagram.clear(); // a probe of the path's MTU comes alone
+    }
     while receiver.poll_transmit(now_ns, &mut datagram) == Ok(true) {}
 }
 

@@ -56,6 +56,12 @@ impl SendFlows {
         of_flows.chain(self.queue.lowest()).min()
     }
 
+    /// UDP payload of a full datagram, of the flow whose path carries least.
+    pub fn datagram_bytes(&self) -> u16 {
+        let flows = self.flows.iter().map(SendEnd::datagram_bytes);
+        flows.min().unwrap_or_default()
+    }
+
     /// Flows that were silent while others went on: these have done their work, too.
     pub fn given_up(&self) -> usize {
         self.given_up

@@ -56,8 +56,7 @@ pub trait Sink {
 pub enum StepError {
     /// Nothing that verifies came for as long as the specification allows.
     #[error(
-        "nothing has arrived from {} for {silence_s} s: is UDP between the two ports open, and does the path carry \
-         datagrams of this size (give a smaller one, such as 1232 bytes)?",
+        "nothing has arrived from {} for {silence_s} s: is UDP between the two ports open?",
         peer.map_or("the other end".to_owned(), |peer| peer.to_string())
     )]
     Silent {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks the path before data go over it: does UDP get through in both directions, with datagrams of this size, how long
-//! does it take, and how fast does it let a short train of them pass? Both directions are sealed with keys of a flow of their
-//! own, and padded to the full size.
+//! Asks the path before data go over it: does UDP get through in both directions, with datagrams of which of some sizes, how
+//! long does it take, and how fast does it let a short train of them pass? All sizes are asked for at once, so that none costs a
+//! round trip. Both directions are sealed with keys of a flow of their own, and padded to the size that is asked for.
 
 use crate::dispersion::Dispersion;
 use crate::{Socket, StepError};
@@ -23,7 +23,9 @@ const MOST_SPREAD: Duration = Duration::from_millis(100);
 /// What a path has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The round-trip time of datagrams of the size that was asked for.
+    /// The longest of the datagrams that were answered, UDP payload.
+    pub datagram_bytes: u16,
+    /// The round-trip time.
     pub rtt: Duration,
     /// Rate at which the train arrived there, bits of datagrams a second; `None`: it could not be told, as where all arrived
     /// at once.
@@ -37,8 +39,8 @@ pub struct Ping {
     sealer: Sealer,
     opener: Opener,
     begun: Instant,
-    /// When each left, by number.
-    left: Vec<Instant>,
+    /// When each left, and its length, by number.
+    left: Vec<(Instant, u16)>,
 }
 
 /// The end that answers.
@@ -50,12 +52,15 @@ pub struct Pong {
 
 /// A question, and the answers so far.
 struct Question {
+    /// Of the train's datagrams.
     datagram_bytes: u16,
+    longest: u16,
     /// No first answer is waited for after that.
     until: Instant,
     /// When the first answer came, and the latest.
     times: Option<(Instant, Instant)>,
     rtt: Option<Duration>,
+    /// To the train.
     answers: u64,
     there: Dispersion,
     back: Dispersion,
@@ -81,15 +86,17 @@ impl Ping {
         }
     }
 
-    /// What the path to `peer` answers to datagrams of this size; `None`: no answer came `within` this time.
+    /// What the path to `peer` answers to a train of datagrams of this size, and to one of each of the `others`; `None`: no
+    /// answer came `within` this time.
     ///
     /// # Errors
-    /// The socket's, or the datagrams do not fit the interface.
+    /// The socket's, or no size fits the interface.
     pub fn ask(
         &mut self,
         socket: &mut Socket,
         peer: SocketAddr,
         datagram_bytes: u16,
+        others: &[u16],
         within: Duration,
     ) -> Result<Option<Answered>, StepError> {
         let begun = Instant::now();
@@ -97,7 +104,7 @@ impl Ping {
         let (mut next, mut pkts) = (begun, TRAIN_PKTS);
         while let Some(until) = question.open_until() {
             if next <= Instant::now() && question.rtt.is_none() {
-                self.send(socket, peer, datagram_bytes, pkts)?;
+                self.ask_all(socket, peer, datagram_bytes, others, pkts)?;
                 (next, pkts) = (Instant::now() + EVERY, 1);
             }
             let wake = match question.rtt {
@@ -108,6 +115,27 @@ impl Ping {
             self.receive(socket, &mut question)?;
         }
         Ok(question.answered())
+    }
+
+    /// Others first: their answers come before the last one to the train.
+    fn ask_all(
+        &mut self,
+        socket: &Socket,
+        peer: SocketAddr,
+        datagram_bytes: u16,
+        others: &[u16],
+        pkts: u64,
+    ) -> Result<(), StepError> {
+        let others = others.iter().map(|size| (*size, 1));
+        let (mut fits, mut refused) = (false, None);
+        for (size, pkts) in others.chain([(datagram_bytes, pkts)]) {
+            match self.send(socket, peer, size, pkts) {
+                Ok(()) => fits = true,
+                Err(error @ StepError::TooLong(_)) => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        refused.filter(|_| !fits).map_or(Ok(()), Err)
     }
 
     fn send(
@@ -123,8 +151,12 @@ impl Ping {
             padded(&mut self.sealer, Kind::Probe, &frame, datagram_bytes)
         });
         // One at a time: what leaves in one call may arrive as one.
-        for datagram in train.collect::<Result<Vec<_>, _>>()? {
-            self.left.push(Instant::now());
+        let train = train.collect::<Result<Vec<_>, _>>()?;
+        self.left
+            .resize(self.sealer.next_number() as usize, (Instant::now(), 0));
+        let first = self.left.len() - train.len();
+        for (number, datagram) in (first..).zip(train) {
+            self.left[number] = (Instant::now(), datagram_bytes);
             socket.send(peer, Ecn::NotCapable, &datagram, datagram.len())?;
         }
         Ok(())
@@ -151,6 +183,7 @@ impl Question {
     fn new(datagram_bytes: u16, until: Instant) -> Question {
         Question {
             datagram_bytes,
+            longest: 0,
             until,
             times: None,
             rtt: None,
@@ -170,11 +203,15 @@ impl Question {
         is_open.then_some(until)
     }
 
-    fn take(&mut self, answer: &Answer, left: Instant, now_ns: u64) {
+    fn take(&mut self, answer: &Answer, (left, size): (Instant, u16), now_ns: u64) {
         let now = Instant::now();
         let (first, _) = *self.times.get_or_insert((now, now));
         self.times = Some((first, now));
         self.rtt = Some(self.rtt.unwrap_or(Duration::MAX).min(now - left));
+        self.longest = self.longest.max(size);
+        if size != self.datagram_bytes {
+            return;
+        }
         self.there.read(answer.read_ns, self.datagram_bytes.into());
         self.back.read(now_ns, self.datagram_bytes.into());
         self.answers += 1;
@@ -183,6 +220,7 @@ impl Question {
     fn answered(&self) -> Option<Answered> {
         let least_bytes = LEAST_PKTS * u64::from(self.datagram_bytes);
         Some(Answered {
+            datagram_bytes: self.longest,
             rtt: self.rtt?,
             there_bps: self.there.rate_bps(least_bytes),
             back_bps: self.back.rate_bps(least_bytes),
@@ -241,7 +279,10 @@ impl Pong {
             let answer = Answer { number, read_ns }.encode();
             let length = u16::try_from(length).unwrap_or(u16::MAX);
             let datagram = padded(&mut self.sealer, Kind::Hello, &answer, length)?;
-            socket.send(peer, Ecn::NotCapable, &datagram, datagram.len())?;
+            match socket.send(peer, Ecn::NotCapable, &datagram, datagram.len()) {
+                Ok(_) | Err(StepError::TooLong(_)) => {} // what does not fit here gets no answer
+                Err(error) => return Err(error),
+            }
         }
         Ok(asked.last().map(|(peer, ..)| *peer))
     }

@@ -22,9 +22,10 @@ pub struct SendEnd {
     /// Something that verifies came from there.
     was_heard: bool,
     begun: Instant,
-    datagram_bytes: usize,
     silence: Duration,
     batch: Vec<u8>,
+    /// The length of its datagrams, but for the last one.
+    batch_datagram_bytes: usize,
     /// Its ECN field.
     batch_ecn: Ecn,
     /// The kernel's buffer was full, and `batch` waits.
@@ -50,9 +51,9 @@ impl SendEnd {
             peer,
             was_heard: false,
             begun: Instant::now(),
-            datagram_bytes: spec.datagram_bytes.into(),
             silence: Duration::from_nanos(spec.silence_ns),
             batch: Vec::new(),
+            batch_datagram_bytes: spec.datagram_bytes.into(),
             batch_ecn: Ecn::NotCapable,
             is_held: false,
             wakes_exactly: false,
@@ -119,6 +120,11 @@ impl SendEnd {
     pub fn peer_is_alive(&mut self) {
         let now_ns = self.now_ns();
         self.sender.peer_is_alive(now_ns);
+    }
+
+    /// UDP payload of a full datagram, as far as the path is known to carry it.
+    pub fn datagram_bytes(&self) -> u16 {
+        self.sender.datagram_bytes()
     }
 
     /// Datagrams that met congestion and were marked, as far as the receiver has told.
@@ -196,10 +202,7 @@ impl SendEnd {
             if self.batch.is_empty() {
                 break;
             }
-            self.is_held =
-                !self
-                    .socket
-                    .send(peer, self.batch_ecn, &self.batch, self.datagram_bytes)?;
+            self.is_held = !self.send_batch(peer)?;
             if self.is_held {
                 break;
             }
@@ -209,12 +212,29 @@ impl SendEnd {
         Ok(sent)
     }
 
-    /// A batch: datagrams of full length, and after them one that may be shorter.
+    /// Says whether the kernel took it. What is too long for the device is lost, and shorter datagrams follow.
+    fn send_batch(&mut self, peer: SocketAddr) -> Result<bool, StepError> {
+        let length = self.batch_datagram_bytes;
+        match self.socket.send(peer, self.batch_ecn, &self.batch, length) {
+            Err(StepError::TooLong(length)) => {
+                let (now_ns, bytes) = (self.now_ns(), u16::try_from(length).unwrap_or(u16::MAX));
+                match self.sender.too_long(now_ns, bytes) {
+                    true => Ok(true),
+                    false => Err(StepError::TooLong(length)),
+                }
+            }
+            taken => taken,
+        }
+    }
+
+    /// A batch: datagrams of full length, and after them one that may be shorter; or one that asks the path for a longer one.
     fn fill(&mut self, source: &mut impl Source) -> Result<(), StepError> {
         let now_ns = self.now_ns();
         self.batch_ecn = self.sender.ecn();
-        let most = self.socket.batch_pkts(self.datagram_bytes) * self.datagram_bytes;
-        while self.batch.len() + self.datagram_bytes <= most {
+        let full = usize::from(self.sender.datagram_bytes());
+        let most = self.socket.batch_pkts(full) * full;
+        self.batch_datagram_bytes = full;
+        while self.batch.len() + full <= most {
             let begin = self.batch.len();
             let read = |run: &_, into: &mut [u8]| {
                 source.read(run, into);
@@ -222,8 +242,12 @@ impl SendEnd {
             };
             let left = self.sender.poll_transmit(now_ns, &mut self.batch, read);
             match left {
-                Ok(true) if self.batch.len() - begin == self.datagram_bytes => {}
-                Ok(_) => break,
+                Ok(true) if self.batch.len() - begin == full => {}
+                Ok(_) => {
+                    // A longer one is alone.
+                    self.batch_datagram_bytes = full.max(self.batch.len() - begin);
+                    break;
+                }
                 Err(PollError::KeyExhausted(_)) => return Err(StepError::KeyExhausted),
                 Err(PollError::Read(never)) => match never {},
             }

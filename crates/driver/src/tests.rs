@@ -120,16 +120,21 @@ fn the_path_is_asked_before_data_go_over_it() {
     });
     other.send_to(&[2; 1452], at.address).unwrap();
     let mut ping = Ping::new(flow(1), Cipher::Aes128Gcm);
-    let mut ask = |peer, most| ping.ask(&mut here, peer, 1452, most).unwrap();
+    let mut ask = |peer, most| {
+        ping.ask(&mut here, peer, 1452, &[1232, 8952], most)
+            .unwrap()
+    };
     let nobody = other.local_addr().unwrap();
     assert_eq!(ask(nobody, Duration::from_millis(150)), None);
     let answered = ask(there_at.address, Duration::from_secs(5)).unwrap();
     assert!(answered.rtt < Duration::from_secs(5), "{answered:?}");
+    assert_eq!(answered.datagram_bytes, 8952);
     over.store(true, Ordering::Relaxed);
     let peers = answering.join().unwrap();
     assert!(peers.iter().all(|peer| *peer == at.address), "{peers:?}");
-    let mut longest = [0; 2000];
-    assert_eq!(other.recv(&mut longest).unwrap(), 1452);
+    let mut longest = [0; 9000];
+    let asked = [1232, 8952, 1452].map(|_| other.recv(&mut longest).unwrap());
+    assert_eq!(asked, [1232, 8952, 1452]);
 }
 
 /// Somebody else sends to both ports all the time, and the peer goes away.

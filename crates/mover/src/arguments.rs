@@ -57,8 +57,8 @@ pub struct BothArguments {
     /// Data in flight at most, with what has arrived and waits for a missing piece
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = size)]
     pub window: u64,
-    /// Payload of a datagram; 1452 fits Ethernet, 1232 fits any IPv6 path
-    #[arg(long, value_name = "BYTES", default_value_t = 1452)]
+    /// Payload of a datagram at most; what the path carries of it is found out
+    #[arg(long, value_name = "BYTES", default_value_t = 8952)]
     pub datagram_bytes: u16,
     /// What carries the data: UDP, or TCP where UDP is blocked
     #[arg(long, value_name = "CARRIER", value_enum, default_value_t = Carrier::Auto)]

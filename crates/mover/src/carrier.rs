@@ -63,6 +63,14 @@ impl SendEnd {
         }
     }
 
+    /// UDP payload of a full datagram; 0 by TCP.
+    pub fn datagram_bytes(&self) -> u16 {
+        match self {
+            SendEnd::Udp(end) => end.datagram_bytes(),
+            SendEnd::Tcp(_) => 0,
+        }
+    }
+
     pub fn figures(&self) -> SenderFigures {
         match self {
             SendEnd::Udp(end) => end.figures(),

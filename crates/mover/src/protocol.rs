@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -78,7 +78,7 @@ pub enum Start {
     Udp {
         /// What a round trip took, microseconds.
         rtt_us: u32,
-        /// UDP payload of a full datagram, which the path carries.
+        /// UDP payload of a datagram that the path carries, the longest that was answered.
         datagram_bytes: u16,
         /// What the path let through of a short train in the direction of the data, bits of datagrams a second, if that
         /// could be told.
@@ -129,7 +129,7 @@ pub struct Hello {
 /// What both ends are set to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreed {
-    /// UDP payload of a full datagram, if the path carries it.
+    /// UDP payload of a full datagram at most, as far as the path carries it.
     pub datagram_bytes: u16,
     /// The window.
     pub window_bytes: u64,
@@ -351,6 +351,8 @@ pub struct Figures {
     pub marked_pkts: u64,
     /// Flows, or connections of TCP, that were given up: nothing came back from them while it did from others.
     pub silent_flows: u16,
+    /// UDP payload of a full datagram; 0 by TCP.
+    pub datagram_bytes: u16,
 }
 
 /// Why a message could not be read.

@@ -46,6 +46,8 @@ pub struct Report {
     /// Rate at which the path let a short train of datagrams pass before the data, in their direction, bits a second; nothing
     /// where it could not be told.
     pub train_bps: Option<u64>,
+    /// UDP payload of a full datagram, as the path was found to carry it, at last; nothing by TCP.
+    pub datagram_bytes: Option<u16>,
     /// Datagrams of data, or segments of TCP, that were sent.
     pub sent_pkts: u64,
     /// Of these, sent again.
@@ -101,6 +103,7 @@ impl Report {
             silent_flows: 0,
             rtt_us: 0,
             train_bps: None,
+            datagram_bytes: None,
             sent_pkts: 0,
             retransmits: 0,
             marked_pkts: 0,
@@ -169,6 +172,7 @@ impl Report {
         self.retransmits = figures.retransmits;
         self.marked_pkts = figures.marked_pkts;
         self.silent_flows = figures.silent_flows;
+        self.datagram_bytes = (figures.datagram_bytes > 0).then_some(figures.datagram_bytes);
     }
 
     /// What went well, and could go better.

@@ -4,9 +4,11 @@
 use crate::arrivals::{Ends, RecvEnd};
 use crate::carrier::SendEnd;
 use crate::control::Control;
-use crate::protocol::{Agreed, Hello, Message, Part, Ready, VERSION};
+use crate::protocol::{Agreed, Hello, Message, Part, Ready, Start, VERSION};
 use crate::remote::{Place, Reach, ssh_reached};
-use crate::way::{Called, Caller, Keys, MOST_FLOWS, Way};
+use crate::way::{
+    BASE_DATAGRAM_BYTES, Called, Caller, ETHERNET_DATAGRAM_BYTES, Keys, MOST_FLOWS, Way,
+};
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_cc::Law;
 use fatpath_driver::tcp::{self, Role};
@@ -67,7 +69,7 @@ impl Session {
             random: &random,
         };
         let (way, start) = caller.find(keys)?;
-        spec.datagram_bytes = start.datagram_bytes().unwrap_or(spec.datagram_bytes);
+        spec = begun(spec, &start)?;
         control.say(Message::Start(start));
         Ok(Session {
             control,
@@ -201,9 +203,7 @@ fn begin_called(
             Some(_) => bail!("the caller does not go on as fatpath does"),
         }
     };
-    if let Some(datagram_bytes) = start.datagram_bytes() {
-        spec.datagram_bytes = allowed_datagram(datagram_bytes)?;
-    }
+    spec = begun(spec, &start)?;
     Ok((called.start(&start)?, spec, hello))
 }
 
@@ -216,8 +216,11 @@ const MOST_WINDOW_BYTES: u64 = 4 << 30;
 const TRAIN_SHARE: u64 = 4;
 /// Where the train told nothing. Over 268 ms and 1 Gb/s, doubling from 10 segments would take a second longer.
 const FIRST_RATE_BPS: u64 = 30_000_000;
-/// RFC 6928.
-const LEAST_FIRST_PKTS: u64 = 10;
+/// RFC 6928: ten segments, two where they are long, and about so many bytes.
+const LEAST_FIRST_BYTES: u64 = 14_600;
+/// Longer datagrams than Ethernet's are so many in a window at least, and leave so often below `--limit`.
+const LEAST_OF_WINDOW: u64 = 64;
+const LEAST_A_SECOND: u64 = 1000;
 /// The other end may say anything of the train.
 const MOST_FIRST_PKTS: u64 = 10_000;
 
@@ -272,12 +275,39 @@ fn allowed_datagram(bytes: u16) -> Result<u16> {
     Ok(bytes)
 }
 
+/// Data begin to go: datagrams are as long as the path was found to carry, and longer ones are looked for.
+fn begun(mut spec: Spec, start: &Start) -> Result<Spec> {
+    if let Some(found_bytes) = start.datagram_bytes() {
+        let most = spec.datagram_bytes;
+        spec.datagram_bytes = allowed_datagram(found_bytes)?.min(most);
+        let base = BASE_DATAGRAM_BYTES.min(spec.datagram_bytes);
+        spec.search = Some(base..=most);
+    }
+    Ok(spec)
+}
+
 /// What so many flows have together.
 fn shared(mut spec: Spec, flows: usize) -> Spec {
     let flows = flows as u64;
-    spec.window_bytes = (spec.window_bytes / flows).max(2 * u64::from(spec.datagram_bytes));
+    spec.window_bytes /= flows;
     spec.tcp.pacing_rate_bps = spec.tcp.pacing_rate_bps.map(|rate_bps| rate_bps / flows);
+    if let Some(search) = &mut spec.search {
+        let most_bytes =
+            (*search.end()).min(smooth_datagram(spec.window_bytes, spec.tcp.pacing_rate_bps));
+        spec.datagram_bytes = spec.datagram_bytes.min(most_bytes);
+        *search = *search.start()..=most_bytes;
+        spec.window_bytes = spec.window_bytes.max(2 * u64::from(most_bytes));
+    }
     spec
+}
+
+/// UDP payload of the longest datagram that is neither much of this window nor much of this rate at once.
+fn smooth_datagram(window_bytes: u64, limit_bps: Option<u64>) -> u16 {
+    let of_limit = limit_bps.map_or(u64::MAX, |limit_bps| limit_bps / 8 / LEAST_A_SECOND);
+    let most = of_limit.min(window_bytes / LEAST_OF_WINDOW);
+    u16::try_from(most)
+        .unwrap_or(u16::MAX)
+        .max(ETHERNET_DATAGRAM_BYTES)
 }
 
 /// Of each of so many flows, which share the first rate.
@@ -287,7 +317,8 @@ fn first_window_pkts(spec: &Spec, rtt: Duration, train_bps: Option<u64>, flows: 
     let rate_bps = limit_bps.min(first_bps / flows as u64);
     let bytes = u128::from(rate_bps / 8) * rtt.as_micros().min(1_000_000) / 1_000_000;
     let pkts = bytes / u128::from(spec.datagram_bytes);
-    pkts.clamp(LEAST_FIRST_PKTS.into(), MOST_FIRST_PKTS.into()) as u32
+    let least = (LEAST_FIRST_BYTES / u64::from(spec.datagram_bytes)).clamp(2, 10);
+    pkts.clamp(least.into(), MOST_FIRST_PKTS.into()) as u32
 }
 
 /// `fp_bbr`, or `fp_aimd,a=8,b=0.125`.
@@ -379,6 +410,39 @@ mod tests {
         assert_eq!(first(100, None, Some(1_000_000_000)), 2152);
         assert_eq!(first(100, Some(3_000_000), Some(1_000_000_000)), 25);
         assert_eq!(first(2000, None, Some(u64::MAX)), 10_000);
+        let jumbo = Spec {
+            datagram_bytes: 8952,
+            ..Spec::default()
+        };
+        assert_eq!(
+            first_window_pkts(&jumbo, Duration::from_millis(1), None, 1),
+            2
+        );
+    }
+
+    #[test]
+    fn long_datagrams_are_a_small_part_of_window_and_rate() {
+        let longest = |window_bytes: u64, limit_bps: Option<u64>, flows: usize| {
+            let mut spec = Spec {
+                datagram_bytes: 8952,
+                window_bytes,
+                search: Some(1232..=60_000),
+                ..Spec::default()
+            };
+            spec.tcp.pacing_rate_bps = limit_bps;
+            let spec = shared(spec, flows);
+            let search = spec.search.unwrap();
+            assert_eq!(spec.datagram_bytes, (*search.end()).min(8952));
+            assert!(spec.window_bytes >= 2 * u64::from(*search.end()));
+            *search.end()
+        };
+        assert_eq!(longest(256 << 20, None, 1), 60_000);
+        assert_eq!(longest(1 << 20, None, 1), 16_384);
+        assert_eq!(longest(1 << 20, None, 4), 4096);
+        assert_eq!(longest(1000, None, 1), 1452);
+        assert_eq!(longest(256 << 20, Some(100_000_000), 1), 12_500);
+        assert_eq!(longest(256 << 20, Some(100_000_000), 2), 6250);
+        assert_eq!(longest(256 << 20, Some(1_000_000), 1), 1452);
     }
 
     #[test]

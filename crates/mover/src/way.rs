@@ -14,7 +14,12 @@ use std::time::Duration;
 /// How long a question to the path waits for its answer.
 const ASK_WITHIN: Duration = Duration::from_secs(3);
 /// What every path of IPv6 carries (RFC 8200, 5), less headers.
-const LEAST_DATAGRAM_BYTES: u16 = 1232;
+pub const BASE_DATAGRAM_BYTES: u16 = 1232;
+/// What Ethernet carries, by IPv6.
+pub const ETHERNET_DATAGRAM_BYTES: u16 = 1452;
+/// Beside Ethernet's, sizes that are asked for before data go: the base, that of IPv4 by tunnels with an MTU of 1400, of IPv6
+/// by jumbo frames.
+const OTHER_DATAGRAM_BYTES: [u16; 3] = [BASE_DATAGRAM_BYTES, 1372, 8952];
 /// What a round trip takes at least, as far as the transport reckons before it has measured.
 const LEAST_RTT: Duration = Duration::from_micros(100);
 /// How long the called end waits for a question before it looks at the control channel.
@@ -203,22 +208,33 @@ impl Caller<'_> {
         let (Some(first), Some(peer)) = (flows.first_mut(), peers.first()) else {
             return Ok(None);
         };
-        let wanted = self.agreed.datagram_bytes;
-        for datagram_bytes in [wanted, wanted.min(LEAST_DATAGRAM_BYTES)] {
-            match ping.ask(&mut first.socket, *peer, datagram_bytes, ASK_WITHIN) {
-                Ok(Some(answered)) => {
-                    return Ok(Some(Udp {
-                        flows,
-                        rtt: answered.rtt.max(LEAST_RTT),
-                        datagram_bytes,
-                        train_bps: of_data(&answered, role),
-                    }));
-                }
-                Ok(None) | Err(StepError::TooLong(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(None)
+        let most = self.agreed.datagram_bytes;
+        let (train, others) = sizes(most);
+        let mut ask = |train, others: &[u16]| match ping.ask(
+            &mut first.socket,
+            *peer,
+            train,
+            others,
+            ASK_WITHIN,
+        ) {
+            Err(StepError::TooLong(_)) => Ok(None),
+            answered => answered,
+        };
+        let Some(answered) = ask(train, &others)? else {
+            return Ok(None);
+        };
+        let datagram_bytes = answered.datagram_bytes;
+        // A train that was too long tells no rate.
+        let by_train = match datagram_bytes < train {
+            true => ask(datagram_bytes, &[])?.unwrap_or(answered),
+            false => answered,
+        };
+        Ok(Some(Udp {
+            flows,
+            rtt: answered.rtt.max(LEAST_RTT),
+            datagram_bytes,
+            train_bps: of_data(&by_train, role),
+        }))
     }
 
     /// The first connection shows how long the path is, and with it how many there are to be.
@@ -354,6 +370,17 @@ impl Called {
     }
 }
 
+/// Sizes of datagrams up to `most` that a path is asked for: by a train, and by one of each.
+fn sizes(most: u16) -> (u16, Vec<u16>) {
+    let train = most.min(ETHERNET_DATAGRAM_BYTES);
+    let others = OTHER_DATAGRAM_BYTES.into_iter().chain([most]);
+    let mut others: Vec<_> = others
+        .filter(|size| *size <= most && *size != train)
+        .collect();
+    others.dedup();
+    (train, others)
+}
+
 /// In the direction of the data, of the end that asked.
 fn of_data(answered: &Answered, role: Role) -> Option<u64> {
     match role {
@@ -421,6 +448,17 @@ mod tests {
             random: &[0; 32],
         };
         caller.refuse_what_was_not_agreed().is_ok()
+    }
+
+    #[test]
+    fn a_path_is_asked_for_each_size_once() {
+        let sizes = |most, train, others: &[u16]| assert_eq!(sizes(most), (train, others.to_vec()));
+        sizes(8952, 1452, &[1232, 1372, 8952]);
+        sizes(60_000, 1452, &[1232, 1372, 8952, 60_000]);
+        sizes(3000, 1452, &[1232, 1372, 3000]);
+        sizes(1452, 1452, &[1232, 1372]);
+        sizes(1372, 1372, &[1232]);
+        sizes(600, 600, &[]);
     }
 
     #[test]

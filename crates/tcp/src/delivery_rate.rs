@@ -16,6 +16,8 @@ struct Mark {
     delivered_pkts: u64,
     delivered_ns: u64,
     is_app_limited: bool,
+    /// Segments of two sizes are delivered until it is: they do not count together.
+    is_mixed: bool,
     at_sending: AtSending,
 }
 
@@ -37,7 +39,8 @@ pub(super) struct Sample {
     pub(super) prior_delivered_pkts: u64,
     /// Delivered since.
     pub(super) delivered_pkts: u64,
-    /// 0: there is none, or it is shorter than any round trip, and tells of a burst, not of the path.
+    /// 0: there is none, or it is shorter than any round trip, and tells of a burst, not of the path, or it is of segments of
+    /// two sizes.
     pub(super) interval_ns: u64,
     pub(super) is_app_limited: bool,
     pub(super) at_sending: AtSending,
@@ -61,6 +64,8 @@ pub(super) struct DeliveryRate {
     delivered_pkts: u64,
     delivered_ns: u64,
     first_sent_ns: u64,
+    /// Segments below are of another size than those from there on.
+    other_below: u64,
     /// While fewer have been delivered, the program is what limits; 0: it does not.
     app_limited_until_pkts: u64,
     pkts_per_s: f64,
@@ -80,12 +85,19 @@ impl DeliveryRate {
             delivered_pkts: self.delivered_pkts,
             delivered_ns: self.delivered_ns,
             is_app_limited: self.is_held_by_program(),
+            is_mixed: self.first < self.other_below,
             at_sending,
         };
         match self.marks.get_mut((number - self.first) as usize) {
             Some(sent) => *sent = mark,
             None => self.marks.push_back(mark),
         }
+    }
+
+    /// Segments from number `next` on are of another size.
+    pub(super) fn resize_segments(&mut self, next: u64) {
+        self.other_below = next;
+        self.marks.iter_mut().for_each(|mark| mark.is_mixed = true);
     }
 
     /// All has been sent that the program gave.
@@ -129,7 +141,7 @@ impl DeliveryRate {
     fn sample(&mut self, mark: &Mark, now_ns: u64, min_rtt_ns: u64) -> Sample {
         let sending_ns = mark.sent_ns - mark.first_sent_ns;
         let interval_ns = sending_ns.max(now_ns - mark.delivered_ns);
-        let is_plausible = interval_ns > 0 && interval_ns >= min_rtt_ns;
+        let is_plausible = interval_ns > 0 && interval_ns >= min_rtt_ns && !mark.is_mixed;
         let sample = Sample {
             prior_delivered_pkts: mark.delivered_pkts,
             delivered_pkts: self.delivered_pkts - mark.delivered_pkts,
@@ -155,5 +167,34 @@ impl DeliveryRate {
     /// The latest sample, segments a second, and whether the program was what limited it.
     pub(super) fn latest(&self) -> (f64, bool) {
         (self.pkts_per_s, self.is_app_limited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Segments 0 to 3 are of one size, those from 4 on of another: none tells a rate of which some delivered were others.
+    #[test]
+    fn segments_of_two_sizes_do_not_count_together() {
+        let mut rate = DeliveryRate::default();
+        for number in 0..4 {
+            rate.sent(number * MS, number, number == 0, AtSending::default());
+        }
+        let is_sample = |rate: &mut DeliveryRate, now_ms: u64, number: u64| {
+            let mut arrivals = Arrivals::new(now_ms * MS, 0, 0, 0);
+            (arrivals.newest, arrivals.delivered_pkts) = (Some((0, number)), 1);
+            let sample = rate.acknowledged(&arrivals, number + 1, number + 1, 0);
+            sample.interval_ns > 0
+        };
+        assert!(is_sample(&mut rate, 20, 0));
+        rate.resize_segments(4);
+        rate.sent(21 * MS, 4, false, AtSending::default());
+        assert!((1..4).all(|number| !is_sample(&mut rate, 30 + number, number)));
+        rate.sent(34 * MS, 5, false, AtSending::default());
+        assert!(!is_sample(&mut rate, 41, 4), "left beside the others");
+        assert!(is_sample(&mut rate, 54, 5));
     }
 }

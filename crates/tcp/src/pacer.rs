@@ -49,13 +49,18 @@ impl Pacer {
     pub(super) fn new(spec: &TcpSpec) -> Pacer {
         Pacer {
             is_always: spec.pacing || spec.pacing_rate_bps.is_some(),
-            ceiling: spec.pacing_rate_bps.map(|bits| (bits / 8).max(1)),
+            ceiling: ceiling_of(spec.pacing_rate_bps),
             start_rate: None,
             rate: None,
             quantum_ns: spec.pacing_quantum_ns,
             next_ns: 0,
             owed_ns: 0,
         }
+    }
+
+    /// Never above this from now on.
+    pub(super) fn set_ceiling(&mut self, rate_bps: Option<u64>) {
+        self.ceiling = ceiling_of(rate_bps);
     }
 
     /// A paced start, at `rate` bytes a second; `None`: it is over.
@@ -141,6 +146,11 @@ impl Pacer {
     fn at_most_ceiling(&self, rate: u64) -> u64 {
         self.ceiling.map_or(rate, |ceiling| rate.min(ceiling))
     }
+}
+
+/// Bytes a second.
+fn ceiling_of(rate_bps: Option<u64>) -> Option<u64> {
+    rate_bps.map(|bits| (bits / 8).max(1))
 }
 
 #[cfg(test)]

@@ -38,8 +38,8 @@ pub struct Receiver {
     beyond_bytes: u64,
     /// What the program has, and has not read.
     unread_bytes: u64,
-    /// What segments beyond a hole lack of the MSS.
-    short: BTreeMap<u64, u32>,
+    /// By how much segments beyond a hole are shorter than the MSS, or longer where it is less than 0.
+    short: BTreeMap<u64, i64>,
     /// Where the newest segments arrived, newest first.
     recent: [Block; MAX_BLOCKS],
     recent_count: usize,
@@ -185,7 +185,7 @@ impl Receiver {
             .first_entry()
             .filter(|short| *short.key() < self.next)
         {
-            bytes -= u64::from(short.remove());
+            bytes = bytes.wrapping_add_signed(-short.remove());
         }
         self.beyond_bytes -= bytes;
         self.forget_recent(self.next);
@@ -212,9 +212,9 @@ impl Receiver {
         };
         self.beyond.insert(block, |_| ());
         self.beyond_bytes += u64::from(segment.payload_bytes);
-        if segment.payload_bytes < self.mss_bytes {
-            self.short
-                .insert(segment.number, self.mss_bytes - segment.payload_bytes);
+        if segment.payload_bytes != self.mss_bytes {
+            let short = i64::from(self.mss_bytes) - i64::from(segment.payload_bytes);
+            self.short.insert(segment.number, short);
         }
         self.window.held_beyond(self.stretch_bytes());
         if let Some(range) = self.beyond.containing(segment.number) {

@@ -74,6 +74,11 @@ impl SendBuffer {
         }
     }
 
+    /// Segments are this long from now on.
+    pub(super) fn resize_segments(&mut self, mss_bytes: u32) {
+        self.mss_bytes = mss_bytes.into();
+    }
+
     /// The data of the next segment; 0: none.
     pub(super) fn next_payload(&self) -> u32 {
         self.unsent_bytes.min(self.mss_bytes) as u32

@@ -8,6 +8,7 @@ mod duplicates;
 mod ecn;
 mod rate;
 mod recovery;
+mod resize;
 mod rude;
 mod timeout;
 mod transmit;

@@ -7,6 +7,8 @@
 //! ack  : next u64, echo u64, window u64, capable u64, marked u64, delay u32, flags u8, count u8, then ranges, newest first:
 //!        first u64, length u32
 //! close: code u16
+//! size : zeros
+//! sized: number u64, of the datagram that arrived
 //! ```
 //!
 //! Readers take whatever the peer sealed: they refuse what is not of this form to the byte, and never panic.
@@ -114,7 +116,7 @@ impl<'f> Data<'f> {
     }
 }
 
-/// Appends a segment's number, with which data and probes begin, and which is all of a record's hello.
+/// Appends a segment's number, with which data and probes begin, and which is all of a record's hello; or a datagram's.
 pub fn push_segment(frame: &mut Vec<u8>, segment: u64) {
     frame.extend_from_slice(&segment.to_be_bytes());
 }
@@ -129,8 +131,9 @@ pub fn push_run<'f>(frame: &'f mut Vec<u8>, run: &Run) -> &'f mut [u8] {
     &mut frame[begin..]
 }
 
-/// Reads a probe, or a record's hello: the number of the segment that would follow.
-pub fn probe(frame: &[u8]) -> Option<u64> {
+/// Reads the one number of a frame: of a probe, or of a record's hello, the segment that would follow; of what says that a
+/// size arrived, the datagram.
+pub fn number(frame: &[u8]) -> Option<u64> {
     let mut reader = Reader(frame);
     reader.u64().filter(|_| reader.0.is_empty())
 }
@@ -331,7 +334,7 @@ mod tests {
         /// Whatever a peer seals: no panic, and what is read is written the same again.
         #[test]
         fn any_bytes_are_read_or_refused(frame in prop::collection::vec(any::<u8>(), 0..120)) {
-            let _ = (probe(&frame), close(&frame));
+            let _ = (number(&frame), close(&frame));
             if let Some(data) = Data::decode(&frame) {
                 let mut again = Vec::new();
                 push_segment(&mut again, data.segment);

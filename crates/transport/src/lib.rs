@@ -18,9 +18,9 @@
 //!
 //! A datagram is appended to what is there already, so that many leave by one call of the kernel.
 //!
-//! It does not exchange keys, open sockets or files, know names or sizes of objects, or discover the path's MTU. It
-//! renews keys before the AEAD's limit. It refuses to open a datagram of another connection, one that was opened before,
-//! and one that does not verify; these change nothing.
+//! It does not exchange keys, open sockets or files, or know names or sizes of objects. It searches the path's MTU where it is
+//! told to (`path_mtu.rs`), and renews keys before the AEAD's limit. It refuses to open a datagram of another connection, one
+//! that was opened before, and one that does not verify; these change nothing.
 //!
 //! The same frames under the same keys are also records of a stream ([`RecordSealer`], [`RecordOpener`]), for a carrier that
 //! loses nothing by itself.
@@ -35,6 +35,7 @@ pub mod frame;
 mod keys;
 mod lowest;
 mod packet;
+mod path_mtu;
 mod queue;
 mod receiver;
 mod record;

@@ -25,10 +25,22 @@ pub enum Kind {
     Close,
     /// Nothing; the receiving end says where it is.
     Hello,
+    /// Nothing, at a length of which it is asked whether it arrives.
+    Size,
+    /// Which of those arrived.
+    Sized,
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Data, Kind::Probe, Kind::Ack, Kind::Close, Kind::Hello];
+    const ALL: [Kind; 7] = [
+        Kind::Data,
+        Kind::Probe,
+        Kind::Ack,
+        Kind::Close,
+        Kind::Hello,
+        Kind::Size,
+        Kind::Sized,
+    ];
 
     fn code(self) -> u8 {
         match self {
@@ -37,6 +49,8 @@ impl Kind {
             Kind::Ack => 3,
             Kind::Close => 4,
             Kind::Hello => 5,
+            Kind::Size => 6,
+            Kind::Sized => 7,
         }
     }
 }
@@ -89,13 +103,13 @@ mod tests {
     proptest! {
         /// What is read is what was written, and every other byte string is refused or written the same again.
         #[test]
-        fn bytes_and_headers_are_one_to_one(bytes in prop::collection::vec(any::<u8>(), 0..24), kind in 0u8..7) {
+        fn bytes_and_headers_are_one_to_one(bytes in prop::collection::vec(any::<u8>(), 0..24), kind in 0u8..9) {
             let mut bytes = bytes;
             bytes.iter_mut().take(1).for_each(|first| *first = kind);
             if let Some(header) = Header::decode(&bytes) {
                 prop_assert_eq!(&header.encode()[..], &bytes[..HEADER_BYTES]);
             } else {
-                prop_assert!(bytes.len() < HEADER_BYTES || !(1..=5).contains(&kind));
+                prop_assert!(bytes.len() < HEADER_BYTES || !(1..=7).contains(&kind));
             }
         }
     }

@@ -41,6 +41,24 @@ impl From<&Run> for Extent {
 impl Run {
     /// Bytes that describe it in a segment: object, offset, length.
     pub(crate) const HEADER_BYTES: u32 = 4 + 8 + 2;
+
+    /// Its bytes of a segment.
+    pub(crate) fn segment_bytes(&self) -> u32 {
+        Run::HEADER_BYTES + u32::from(self.bytes)
+    }
+
+    /// Its beginning, and the rest, where no more than so many bytes of a segment are left for it.
+    pub(crate) fn split(&self, room_bytes: u32) -> (Option<Run>, Option<Extent>) {
+        let room = room_bytes.saturating_sub(Run::HEADER_BYTES);
+        let bytes = u32::from(self.bytes).min(room) as u16;
+        let first = (bytes > 0).then_some(Run { bytes, ..*self });
+        let rest = Extent {
+            object: self.object,
+            offset: self.offset + u64::from(bytes),
+            bytes: u64::from(self.bytes - bytes),
+        };
+        (first, (rest.bytes > 0).then_some(rest))
+    }
 }
 
 /// Extents in the order in which they leave.
@@ -73,6 +91,12 @@ impl Queue {
             }
             _ => self.extents.push_back(extent),
         }
+    }
+
+    /// It leaves before all others: it had left, and was left out of what was sent again.
+    pub(crate) fn push_front(&mut self, extent: Extent) {
+        self.bytes += extent.bytes;
+        self.extents.push_front(extent);
     }
 
     /// All has left.

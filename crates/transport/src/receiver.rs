@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that writes the data.
 
+use std::collections::VecDeque;
+
 use fatpath_link::Ecn;
 use fatpath_tcp::{ReceiverFigures, Segment};
 
@@ -16,6 +18,8 @@ use super::spec::{Spec, SpecError};
 /// of the window for each, which is what a hole takes about, and no more than that.
 const BYTES_OF_HOLE: u64 = 64;
 const MOST_AHEAD: u64 = 1 << 22;
+/// Answers to probes of the path's MTU that wait; a sender has no more on its way.
+const MOST_SIZED: usize = 8;
 
 /// The receiving end of a connection.
 #[derive(Debug)]
@@ -23,13 +27,15 @@ pub struct Receiver {
     tcp: fatpath_tcp::Receiver,
     opener: Opener,
     sealer: Sealer,
-    segment_bytes: u32,
+    most_segment_bytes: u32,
     most_ahead: u64,
     /// When the datagram arrived that the next acknowledgement echoes.
     echo_arrived_ns: u64,
     closing: Closing,
     silence: Silence,
     says_hello: bool,
+    /// Datagrams that asked for a size, which the sender is to hear of.
+    sized: VecDeque<u64>,
     /// Datagrams that arrived as ECT(0), as CE.
     ecn_pkts: (u64, u64),
 }
@@ -37,7 +43,8 @@ pub struct Receiver {
 /// What a datagram brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received<'d> {
-    /// To be written, or held ([`Receiver::set_held_bytes`]). None of what had arrived before.
+    /// To be written, or held ([`Receiver::set_held_bytes`]). None of what had arrived before, but where the path's MTU fell and
+    /// the sender did not hear what had arrived of long segments.
     pub writes: Writes<'d>,
 }
 
@@ -57,12 +64,13 @@ impl Receiver {
             tcp: fatpath_tcp::Receiver::new(&spec.tcp()?, rtt_ns, now_ns),
             opener,
             sealer,
-            segment_bytes: spec.segment_bytes(),
+            most_segment_bytes: spec.most_segment_bytes(),
             most_ahead: (spec.window_bytes / BYTES_OF_HOLE).min(MOST_AHEAD),
             echo_arrived_ns: now_ns,
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
             says_hello: false,
+            sized: VecDeque::new(),
             ecn_pkts: (0, 0),
         })
     }
@@ -129,7 +137,7 @@ impl Receiver {
         match header.kind {
             Kind::Data => self.handle_data(now_ns, header.number, ecn, frame),
             Kind::Probe => {
-                let segment = frame::probe(frame).ok_or(Refused::Nonsense)?;
+                let segment = frame::number(frame).ok_or(Refused::Nonsense)?;
                 self.arrived(now_ns, header.number, ecn, (segment, 0));
                 Ok(Received::NOTHING)
             }
@@ -138,7 +146,13 @@ impl Receiver {
                 self.closing.closed_by_peer(code);
                 Ok(Received::NOTHING)
             }
-            Kind::Ack | Kind::Hello => Err(Refused::Nonsense),
+            Kind::Size => {
+                self.closing.heard();
+                self.sized.push_back(header.number);
+                self.sized.truncate(MOST_SIZED);
+                Ok(Received::NOTHING)
+            }
+            Kind::Ack | Kind::Hello | Kind::Sized => Err(Refused::Nonsense),
         }
     }
 
@@ -150,7 +164,7 @@ impl Receiver {
         frame: &'d [u8],
     ) -> Result<Received<'d>, Refused> {
         let data = Data::decode(frame).ok_or(Refused::Nonsense)?;
-        if data.run_bytes > self.segment_bytes {
+        if data.run_bytes > self.most_segment_bytes {
             return Err(Refused::Nonsense);
         }
         let is_far = data.segment >= self.tcp.next_segment() + self.most_ahead;
@@ -247,6 +261,10 @@ impl Receiver {
         }
         if std::mem::take(&mut self.says_hello) {
             return Some(Kind::Hello);
+        }
+        if let Some(number) = self.sized.pop_front() {
+            frame::push_segment(datagram, number);
+            return Some(Kind::Sized);
         }
         let ack = self.tcp.poll_ack(now_ns)?;
         let delay_us = now_ns.saturating_sub(self.echo_arrived_ns) / 1000;

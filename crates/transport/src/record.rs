@@ -229,9 +229,9 @@ impl RecordOpener {
             Kind::Data => Data::decode(frame)
                 .filter(|data| data.segment == number)
                 .map(|data| Record::Data(data.writes)),
-            Kind::Hello => frame::probe(frame).map(Record::Hello),
+            Kind::Hello => frame::number(frame).map(Record::Hello),
             Kind::Close => frame::close(frame).map(Record::Close),
-            Kind::Probe | Kind::Ack => None,
+            Kind::Probe | Kind::Ack | Kind::Size | Kind::Sized => None,
         };
         read.ok_or(Refused::Nonsense)
     }

@@ -12,11 +12,12 @@ use super::ecn::EcnPath;
 use super::frame::{self, AckFrame};
 use super::keys::FlowSecret;
 use super::lowest::Lowest;
-use super::packet::{HEADER_BYTES, Kind};
+use super::packet::{HEADER_BYTES, Kind, TAG_BYTES};
+use super::path_mtu::PathMtu;
 use super::queue::{Extent, Queue, Run};
 use super::seal::{KeyExhausted, Opener, Refused, Sealer};
 use super::silence::Silence;
-use super::spec::{Spec, SpecError};
+use super::spec::{OVERHEAD_BYTES, Spec, SpecError};
 
 /// Why nothing could be sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,12 +46,19 @@ pub struct Sender {
     lowest: Lowest,
     departures: Departures,
     drops: DropList,
+    spec: Spec,
+    path_mtu: Option<PathMtu>,
     /// No more is on its way, whatever the receiver offers.
     window_bytes: u64,
     closing: Closing,
     silence: Silence,
     ecn: EcnPath,
     ack_delay_us: u32,
+}
+
+/// Of a segment.
+fn bytes_of(runs: &[Run]) -> u32 {
+    runs.iter().map(Run::segment_bytes).sum()
 }
 
 impl Sender {
@@ -81,6 +89,10 @@ impl Sender {
             lowest: Lowest::default(),
             departures: Departures::default(),
             drops: DropList::new(&spec.tcp.drops),
+            path_mtu: (spec.search.as_ref()).map(|search| {
+                PathMtu::new(*Spec::DATAGRAM_BYTES.start(), spec.datagram_bytes, search)
+            }),
+            spec: spec.clone(),
             window_bytes: spec.window_bytes,
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
@@ -162,7 +174,15 @@ impl Sender {
                 self.closing.closed_by_peer(code);
                 Ok(())
             }
-            Kind::Data | Kind::Probe => Err(Refused::Nonsense),
+            Kind::Sized => {
+                let number = frame::number(opened.frame).ok_or(Refused::Nonsense)?;
+                if number >= self.sealer.next_number() {
+                    return Err(Refused::Nonsense);
+                }
+                self.note_path(now_ns, |path| path.answered(now_ns, number));
+                Ok(())
+            }
+            Kind::Data | Kind::Probe | Kind::Size => Err(Refused::Nonsense),
         }
     }
 
@@ -184,7 +204,14 @@ impl Sender {
         if acked > 0 {
             self.ecn.advanced();
         }
-        self.sent.drain(..acked as usize);
+        let longest = self
+            .sent
+            .drain(..acked as usize)
+            .map(|runs| bytes_of(&runs));
+        if let Some(longest) = longest.max().filter(|_| self.path_mtu.is_some()) {
+            let size = u16::try_from(longest + OVERHEAD_BYTES).unwrap_or(u16::MAX);
+            self.note_path(now_ns, |path| path.arrived(now_ns, size));
+        }
         self.first += acked;
         self.lowest.forget_below(self.first);
         Ok(())
@@ -196,6 +223,35 @@ impl Sender {
         self.tcp.handle_timeout(now_ns);
         if self.tcp.figures().timeouts > timeouts {
             self.ecn.timed_out(self.sealer.next_number());
+            self.note_path(now_ns, PathMtu::timed_out);
+        }
+        if !self.is_done() {
+            self.note_path(now_ns, |path| path.handle_timeout(now_ns));
+        }
+    }
+
+    /// UDP payload of a full datagram that leaves from now until the next `handle_*` or [`Sender::too_long`].
+    pub fn datagram_bytes(&self) -> u16 {
+        let found = self.path_mtu.as_ref().map(PathMtu::size);
+        found.unwrap_or(self.spec.datagram_bytes)
+    }
+
+    /// The device takes no datagram of this size: the path's MTU is searched below. What was polled so is lost. Says whether
+    /// others may pass.
+    pub fn too_long(&mut self, now_ns: u64, datagram_bytes: u16) -> bool {
+        self.note_path(now_ns, |path| path.too_long(now_ns, datagram_bytes));
+        self.datagram_bytes() < datagram_bytes
+    }
+
+    /// Something is known of the path's MTU; if full datagrams have another size from now on, segments have.
+    fn note_path(&mut self, now_ns: u64, note: impl FnOnce(&mut PathMtu)) {
+        let before = self.datagram_bytes();
+        self.path_mtu.as_mut().map(note);
+        let now = self.datagram_bytes();
+        if now != before {
+            let rate_bps = self.spec.pacing_rate_bps(now);
+            let bytes = Spec::segment_bytes(now);
+            self.tcp.resize_segments(now_ns, bytes, rate_bps);
         }
     }
 
@@ -218,8 +274,10 @@ impl Sender {
         if self.closing.is_closed() {
             return None;
         }
-        let tcp_ns = self.tcp.next_timeout_ns();
-        tcp_ns.into_iter().chain(self.silence.ends_ns()).min()
+        let path_mtu = self.path_mtu.as_ref().filter(|_| !self.is_done());
+        let path_ns = path_mtu.and_then(PathMtu::next_timeout_ns);
+        let of_ends = [self.tcp.next_timeout_ns(), self.silence.ends_ns(), path_ns];
+        of_ends.into_iter().flatten().min()
     }
 
     /// The receiver owes acknowledgements and has said nothing that verifies for [`Spec::silence_ns`]: it is gone, or the
@@ -234,7 +292,8 @@ impl Sender {
     }
 
     /// Appends the next datagram that is to leave now to `datagrams`, and says whether there is one; to be asked until there
-    /// is none. `read` gives the bytes of a run, those of a lost one again.
+    /// is none. `read` gives the bytes of a run, those of a lost one again. Into an empty `datagrams` one may come that asks for
+    /// a longer size than [`Sender::datagram_bytes`]: none follows it there.
     ///
     /// # Errors
     /// What `read` said, or the key is exhausted.
@@ -245,12 +304,39 @@ impl Sender {
         read: impl FnMut(&Run, &mut [u8]) -> Result<(), E>,
     ) -> Result<bool, PollError<E>> {
         let begin = datagrams.len();
-        let left = self.put_datagram(now_ns, datagrams, read);
+        let left = match self.size_due(datagrams) {
+            Some(size) => self.put_size(now_ns, datagrams, size),
+            None => self.put_datagram(now_ns, datagrams, read),
+        };
         if !matches!(left, Ok(true)) {
             datagrams.truncate(begin); // nothing that is not sealed leaves
         }
         self.silence.expect(now_ns, !self.sent.is_empty());
         left
+    }
+
+    /// A probe of the path's MTU that may leave now, alone, while there is something to send.
+    fn size_due(&self, datagrams: &[u8]) -> Option<u16> {
+        let may_leave = datagrams.is_empty() && !self.closing.is_closed() && !self.is_done();
+        let path_mtu = self.path_mtu.as_ref().filter(|_| may_leave)?;
+        path_mtu.due()
+    }
+
+    /// No segment, so that its loss is none.
+    fn put_size<E>(
+        &mut self,
+        now_ns: u64,
+        datagram: &mut Vec<u8>,
+        size: u16,
+    ) -> Result<bool, PollError<E>> {
+        datagram.resize(usize::from(size) - TAG_BYTES, 0);
+        let sealed = self.sealer.seal(Kind::Size, datagram, 0);
+        let number = sealed.inspect_err(|_| self.closing.close(CloseCode::KEY_EXHAUSTED))?;
+        self.departures.note(now_ns, self.sent.len());
+        self.tcp.pace_other(now_ns, size.into());
+        let timeout_ns = self.tcp.figures().rto_us.saturating_mul(1000);
+        self.note_path(now_ns, |path| path.left(now_ns, number, timeout_ns));
+        Ok(true)
     }
 
     fn put_datagram<E>(
@@ -324,12 +410,32 @@ impl Sender {
             let lowest = runs.iter().map(|run| (run.object, run.offset)).min();
             self.lowest.push(segment.number, lowest);
             self.sent.push_back(runs);
+        } else {
+            self.shorten(place);
         }
         for run in &self.sent[place] {
             let bytes = frame::push_run(datagram, run);
             read(run, bytes).map_err(PollError::Read)?;
         }
         Ok(())
+    }
+
+    /// What no longer fits into the segment, as the path carries less than when it was sent first, leaves in others.
+    fn shorten(&mut self, place: usize) {
+        let mut room = Spec::segment_bytes(self.datagram_bytes());
+        if bytes_of(&self.sent[place]) <= room {
+            return;
+        }
+        let (mut kept, mut rests) = (vec![], vec![]);
+        for run in &self.sent[place] {
+            let (first, rest) = run.split(room);
+            room -= first.map_or(0, |first| first.segment_bytes());
+            kept.extend(first);
+            rests.extend(rest);
+        }
+        self.sent[place] = kept.into();
+        let rests = rests.into_iter().rev();
+        rests.for_each(|rest| self.queue.push_front(rest));
     }
 
     /// How TCP stands; bytes are those of segments, headers of runs among them.

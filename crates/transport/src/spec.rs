@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use super::keys::Cipher;
 use super::packet::{HEADER_BYTES, TAG_BYTES};
 
-/// A segment's number.
-const SEGMENT_BYTES: u32 = 8;
+/// Of a datagram, what is no run: header, segment's number, tag.
+pub(crate) const OVERHEAD_BYTES: u32 = (HEADER_BYTES + 8 + TAG_BYTES) as u32;
 /// A sender holds no data, so nothing bounds what is written but this.
 const SEND_BUFFER_BYTES: u64 = 1 << 50;
 
@@ -20,8 +20,11 @@ pub struct Spec {
     pub tcp: TcpSpec,
     /// What seals.
     pub cipher: Cipher,
-    /// UDP payload of a full datagram.
+    /// UDP payload of a full datagram, at first where the path's MTU is searched: whoever gives it knows that it passes.
     pub datagram_bytes: u16,
+    /// The path's MTU is searched (RFC 8899): UDP payload that it is fallen back to where longer datagrams vanish, and the most.
+    /// `None`: the size stays as it is. The receiver takes what is no longer than the most.
+    pub search: Option<RangeInclusive<u16>>,
     /// The most that may be on its way beyond what has arrived in order.
     pub window_bytes: u64,
     /// An end that waits for the other this long, and hears nothing that verifies, gives up; more than 0.
@@ -35,7 +38,7 @@ pub enum SpecError {
     #[error(transparent)]
     Tcp(#[from] OutOfRange),
     /// The size of datagrams.
-    #[error("datagrams: give 512 to 65507 bytes")]
+    #[error("datagrams: give 512 to 65507 bytes, and a search that holds the size at first")]
     Datagram,
     /// The window.
     #[error("window: give two datagrams at least, and 2^40 bytes at most")]
@@ -58,6 +61,7 @@ impl Default for Spec {
             },
             cipher: Cipher::Aes128Gcm,
             datagram_bytes: 1452,
+            search: None,
             window_bytes: 64 << 20,
             silence_ns: 30_000_000_000,
         }
@@ -68,30 +72,53 @@ impl Spec {
     /// Least and most UDP payload of a datagram: what fits IPv4's least MTU with something to spare, and what UDP carries.
     pub const DATAGRAM_BYTES: RangeInclusive<u16> = 512..=65_507;
 
-    /// Bytes of a segment for runs with their headers.
-    pub(crate) fn segment_bytes(&self) -> u32 {
-        let overhead = (HEADER_BYTES + TAG_BYTES) as u32 + SEGMENT_BYTES;
-        u32::from(self.datagram_bytes).saturating_sub(overhead)
+    /// Bytes of a segment for runs with their headers, in datagrams of this size.
+    pub(crate) fn segment_bytes(datagram_bytes: u16) -> u32 {
+        u32::from(datagram_bytes).saturating_sub(OVERHEAD_BYTES)
+    }
+
+    /// Of the longest segment that a receiver takes.
+    pub(crate) fn most_segment_bytes(&self) -> u32 {
+        Spec::segment_bytes(self.most_datagram_bytes())
+    }
+
+    fn most_datagram_bytes(&self) -> u16 {
+        let most = self.search.as_ref().map(|search| *search.end());
+        self.datagram_bytes.max(most.unwrap_or(0))
+    }
+
+    /// What the rate of datagrams is as one of segments, in datagrams of this size.
+    pub(crate) fn pacing_rate_bps(&self, datagram_bytes: u16) -> Option<u64> {
+        let of_segments = |rate_bps: u64| {
+            let bits = u128::from(rate_bps) * u128::from(Spec::segment_bytes(datagram_bytes));
+            bits.div_ceil(datagram_bytes.into()) as u64
+        };
+        self.tcp.pacing_rate_bps.map(of_segments)
+    }
+
+    fn is_search_possible(&self) -> bool {
+        self.search.as_ref().is_none_or(|search| {
+            let is_allowed = |bytes| Spec::DATAGRAM_BYTES.contains(bytes);
+            search.contains(&self.datagram_bytes)
+                && is_allowed(search.start())
+                && is_allowed(search.end())
+        })
     }
 
     /// TCP's part of an end.
     pub(crate) fn tcp(&self) -> Result<TcpSpec, SpecError> {
-        if !Spec::DATAGRAM_BYTES.contains(&self.datagram_bytes) {
+        if !Spec::DATAGRAM_BYTES.contains(&self.datagram_bytes) || !self.is_search_possible() {
             return Err(SpecError::Datagram);
         }
-        if !(2 * u64::from(self.datagram_bytes)..=1 << 40).contains(&self.window_bytes) {
+        if !(2 * u64::from(self.most_datagram_bytes())..=1 << 40).contains(&self.window_bytes) {
             return Err(SpecError::Window);
         }
         if self.tcp.rude.is_some() {
             return Err(SpecError::Rude);
         }
-        let of_segments = |rate_bps: u64| {
-            let bits = u128::from(rate_bps) * u128::from(self.segment_bytes());
-            bits.div_ceil(self.datagram_bytes.into()) as u64
-        };
         let tcp = TcpSpec {
-            pacing_rate_bps: self.tcp.pacing_rate_bps.map(of_segments),
-            mss_bytes: self.segment_bytes(),
+            pacing_rate_bps: self.pacing_rate_bps(self.datagram_bytes),
+            mss_bytes: Spec::segment_bytes(self.datagram_bytes),
             send_buffer: Buffer::Fixed(SEND_BUFFER_BYTES),
             receive_buffer: Buffer::Fixed(self.window_bytes),
             drops: vec![], // the transport's own: it has to know of each segment

@@ -384,6 +384,7 @@ impl Sending {
             retransmits: figures.retransmits,
             marked_pkts: figures.marked_pkts,
             silent_flows: self.end.given_up() as u16,
+            datagram_bytes: self.end.datagram_bytes(),
         };
         report.note_figures(&figures);
         self.control.say(Message::Figures(figures));

@@ -9,6 +9,8 @@ use crate::TcpSpec;
 use crate::arrivals::Arrivals;
 use crate::delivery_rate::{AtSending, DeliveryRate, Sample};
 
+/// What a law begins again with at least, segments: RFC 6928.
+const LEAST_AGAIN_PKTS: u32 = 10;
 /// With a round trip longer than the least by no more than this part of it, and by no more than this time, a loss came
 /// without a queue: less than a queue holds that drops (5 ms of CoDel, RFC 8289, 4.3), and more than batches of segments and
 /// of acknowledgements add.
@@ -100,6 +102,24 @@ impl Sender {
         rate.map_or_else(Sample::default, |rate| {
             rate.acknowledged(arrivals, delivered_pkts, una, min_rtt_ns)
         })
+    }
+
+    /// Segments are of quite another size from now on: what the law learned in segments does not hold.
+    pub(super) fn begin_rate_again(&mut self, now_ns: u64, are_shorter: bool) {
+        if let Some(rate) = &mut self.delivery_rate {
+            rate.resize_segments(self.board.next());
+        }
+        let (now, window) = (self.rate_now(now_ns), &mut self.window);
+        if let Some(flow) = &mut self.rate_flow {
+            // After a timeout it may be one segment, which is no window to begin with.
+            if are_shorter {
+                let least_pkts = LEAST_AGAIN_PKTS.min(window.clamp_pkts);
+                window.cwnd_pkts = window.cwnd_pkts.max(least_pkts);
+            }
+            let law = flow.control.law();
+            flow.control = RateControl::new(law, window.cwnd_pkts, window.clamp_pkts, &now);
+            self.pacer.set_rate(Some(flow.pacing_bytes_per_s()));
+        }
     }
 
     /// An acknowledgement, in the place of `tcp_cong_control`.

@@ -179,6 +179,19 @@ impl Sender {
 
     fn segment(&mut self, now_ns: u64, number: u64, payload_bytes: u32) -> Segment {
         self.last_sent_ns = now_ns;
+        self.pace(now_ns, payload_bytes);
+        Segment {
+            number,
+            payload_bytes,
+            sent_ns: now_ns,
+            echo_ns: self.newest_ack_sent_ns,
+            ecn: self.ecn_of(false),
+            cwr: false,
+        }
+    }
+
+    /// What follows waits until so many bytes that leave now have their time.
+    pub(super) fn pace(&mut self, now_ns: u64, bytes: u32) {
         if self.pacer.is_on() {
             let packets = self.window.cwnd_pkts.max(self.board.packets_out());
             let pace = Pace {
@@ -187,15 +200,7 @@ impl Sender {
                 is_slow_start: self.window.cwnd_pkts < self.window.ssthresh_pkts / 2,
                 sent_pkts: self.figures.sent_pkts,
             };
-            self.pacer.sent(now_ns, payload_bytes, &pace);
-        }
-        Segment {
-            number,
-            payload_bytes,
-            sent_ns: now_ns,
-            echo_ns: self.newest_ack_sent_ns,
-            ecn: self.ecn_of(false),
-            cwr: false,
+            self.pacer.sent(now_ns, bytes, &pace);
         }
     }
 

@@ -5,5 +5,6 @@ mod attacks;
 mod delivery;
 mod ecn;
 mod ends;
+mod path_mtu;
 mod renewal;
 mod transfer;

@@ -78,6 +78,8 @@ pub struct Transfer {
     pub mangle: fn(Ecn) -> Ecn,
     /// What is ECN-capable does not pass.
     pub loses_capable: bool,
+    /// Nor what is longer than this.
+    pub passes_bytes: usize,
 }
 
 /// The first flow of one transfer, for one of its ends.
@@ -118,6 +120,7 @@ impl Transfer {
             attack: Box::new(|_, _, _, _| ()),
             mangle: |ecn| ecn,
             loses_capable: false,
+            passes_bytes: usize::MAX,
         }
     }
 
@@ -163,7 +166,8 @@ impl Transfer {
                 &mut self.sender,
                 &mut self.receiver,
             );
-            if self.loses_capable && arrived.packet.ecn == Ecn::Capable {
+            let is_lost = self.loses_capable && arrived.packet.ecn == Ecn::Capable;
+            if is_lost || arrived.packet.payload.len() > self.passes_bytes {
                 continue;
             }
             let ecn = (self.mangle)(arrived.packet.ecn);
@@ -231,6 +235,14 @@ impl Transfer {
                 None,
             );
             payload.clear();
+        }
+    }
+
+    /// Every byte was written, perhaps more than once, and the sender knows it.
+    pub fn check_all_there(&self) {
+        assert!(self.sender.is_done(), "{:?}", self.sender.figures());
+        for (object, counts) in self.written.iter().enumerate() {
+            assert!(counts.iter().all(|count| *count > 0), "object {object}");
         }
     }
 
