@@ -8,15 +8,10 @@ use crate::settings::Chosen;
 use crate::{Law, Setting, SettingValue, Settings, our_window_laws};
 use fatpath_toml::{Refusal, Section, Value};
 
-/// Of a text that ends in `/n`, what is before it.
-fn before_n(text: &str) -> Option<&str> {
-    text.trim().strip_suffix("/n").map(str::trim_end)
-}
-
 /// A rate for each flow, or one that those that send share.
 pub(super) fn pacing_rate(value: &Value) -> Result<Chosen<SettingValue>, Refusal> {
     let setting = Setting::PacingRate;
-    let Some(text) = value.as_str().and_then(before_n) else {
+    let Some(text) = value.as_str().and_then(values::before_n) else {
         return values::plain(value, setting);
     };
     let measure = Measure::of(setting);
@@ -29,18 +24,6 @@ pub(super) fn pacing_rate(value: &Value) -> Result<Chosen<SettingValue>, Refusal
         SettingValue::shared_text(bps)
     );
     Ok(Chosen::new(rate, reason))
-}
-
-/// Refuses a share of another rate than this one.
-pub(super) fn refuse_share(value: &Value, setting: Setting) -> Result<(), Refusal> {
-    if value.as_str().and_then(before_n).is_none() {
-        return Ok(());
-    }
-    let refusal = value.refusal(format!(
-        "of rates only {} can be shared (\"/n\")",
-        Setting::PacingRate.key()
-    ));
-    Err(refusal.allowed(format!("allowed: {}", setting.allowed())))
 }
 
 /// Refuses what does not go with a rate that flows share, in a phase or outside: our laws that set the window count those

@@ -4,7 +4,6 @@
 //! The ranges of the settings stand in their table ([`Measure::of`]), every other range in this file, in a
 //! [`Measure`] or at its reader.
 
-use super::share::refuse_share;
 use crate::instruments::MAX_SAMPLED_FLOWS;
 use crate::rule::Follows;
 use crate::settings::{Chosen, User};
@@ -477,4 +476,21 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
         DeValue::Float(number) => number.as_str().parse().ok(),
         _ => value.as_u64().map(|number| number as f64),
     }
+}
+
+/// Of a text that ends in `/n`, a share of a rate, what is before it.
+pub(super) fn before_n(text: &str) -> Option<&str> {
+    text.trim().strip_suffix("/n").map(str::trim_end)
+}
+
+/// Refuses a share of a rate that cannot be shared.
+fn refuse_share(value: &Value, setting: Setting) -> Result<(), Refusal> {
+    if value.as_str().and_then(before_n).is_none() {
+        return Ok(());
+    }
+    let refusal = value.refusal(format!(
+        "of rates only {} can be shared (\"/n\")",
+        Setting::PacingRate.key()
+    ));
+    Err(refusal.allowed(format!("allowed: {}", setting.allowed())))
 }
