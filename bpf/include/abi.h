@@ -224,7 +224,8 @@ struct fp_flow {
 	__u32 is_counted;  /* it stands in its rule's fp_share */
 	__u32 phase;	   /* enum fp_phase: whose window and parameters its law has */
 	__u32 phase_given; /* and whose settings the socket has */
-	__u32 sent_in[FP_PHASES]; /* the window of time in which it counted last: bpf/cc/senders.h */
+	__u32 sent_in
+		[FP_PHASES]; /* the window of time in which it counted last: bpf/cc/senders.h */
 	__u32 shared_by; /* flows that send, itself too, when its share of the rule's rate was given; 0: not yet */
 	__u32 pad;
 	__u8 law_before

@@ -14,7 +14,7 @@
 /* By rule and phase. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FP_MAX_RULE_IDS * FP_PHASES);
+	__uint(max_entries, FP_MAX_RULE_IDS *FP_PHASES);
 	__type(key, u32);
 	__type(value, struct cc_senders);
 } senders SEC(".maps");
@@ -38,7 +38,8 @@ static __always_inline int follow_shared_rate(struct sock *sk)
 	those = bpf_map_lookup_elem(&senders, &place);
 	if (!those)
 		return 0;
-	flows = cc_senders_note(those, &flow->sent_in[phase], tp->tcp_clock_cache, tp->srtt_us >> 3);
+	flows = cc_senders_note(those, &flow->sent_in[phase], tp->tcp_clock_cache,
+				tp->srtt_us >> 3);
 	if (flows == flow->shared_by)
 		return 0;
 	flow->shared_by = flows;
