@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How many flows of a group send: each that sends or is acknowledged stands once in a window of time, and what two
+ * How many flows of a group send, and what each has of a rate that they share: each that sends or is acknowledged stands once in a window of time, and what two
  * windows back counted is gone. So nothing is taken off when a flow ends, and none is left when its end was not seen.
  * Several processors may call it for one group at once. Start at cc_senders_note().
  */
@@ -13,6 +13,8 @@
 #define CC_SENDERS_WINDOW_NS 100000000ull
 /* What a peer that delays acknowledgements can make of a round trip. */
 #define CC_SENDERS_MOST_RTT_US 1000000
+/* 100 kbit/s: a full segment takes no longer than the least RTO. */
+#define CC_LEAST_SHARE_BYTES_PER_S 12500
 
 /** The flows of a group that send. All 0 before the first. */
 struct cc_senders {
@@ -68,6 +70,19 @@ static inline cc_u32 cc_senders_note(struct cc_senders *s, cc_u32 *counted_in, c
 	before = s->flows_before;
 	flows = flows > before ? flows : before;
 	return flows ? flows : 1;
+}
+
+/* What each of so many flows has of a rate that they share. 0: it has not sent yet, and is taken to be alone. */
+static inline cc_u64 cc_share_of_rate(cc_u64 bytes_per_s, cc_u32 flows)
+{
+	cc_u64 share;
+
+	if (flows < 2)
+		return bytes_per_s;
+	share = bytes_per_s / flows;
+	if (share >= CC_LEAST_SHARE_BYTES_PER_S)
+		return share;
+	return bytes_per_s < CC_LEAST_SHARE_BYTES_PER_S ? bytes_per_s : CC_LEAST_SHARE_BYTES_PER_S;
 }
 
 #endif

@@ -15,8 +15,6 @@
 #define FP_KERNELS_RTO_MIN_US 200000
 #define FP_KERNELS_DELACK_MAX_US 200000
 #define FP_NO_PACING_RATE 0xffffffff
-/* A share of a rate is never so small that a full segment takes longer than the least RTO. */
-#define FP_MIN_SHARED_RATE_BPS 100000
 /* RUDE_OFF_NICELY ends when R is so close to F, in thousandths of F: 1 % in section 3.2 of the paper. */
 #define FP_RUDE_CONVERGED_MILLI 10
 

@@ -8,6 +8,7 @@
 #define FATPATH_SETTINGS_H
 
 #include "maps.h"
+#include "../cc/senders.h"
 
 /* When in its life a flow is given its settings; and in a row of the table,
  * which of them. */
@@ -377,17 +378,11 @@ static __always_inline void take_back_own_pacing(struct fp_flow *flow, struct tc
 		set_law(target, law.text);
 }
 
-/* Of a rate that flows share the flow's part. One that has not sent yet is taken to be alone. */
+/* Of a rate that flows share the flow's part. */
 static __always_inline u64 paced_bytes_per_s(const struct fp_flow *flow, const struct fp_rule *rule)
 {
-	u64 whole = rule->value[FP_PACING_RATE] / 8, least = FP_MIN_SHARED_RATE_BPS / 8, share;
-
-	if (!rule->shares_rate || flow->shared_by < 2)
-		return whole;
-	share = whole / flow->shared_by;
-	if (share >= least)
-		return share;
-	return whole < least ? whole : least;
+	return cc_share_of_rate(rule->value[FP_PACING_RATE] / 8,
+				rule->shares_rate ? flow->shared_by : 0);
 }
 
 /* The smaller of the rule's and the program's. */

@@ -131,6 +131,11 @@ cc_u32 fatpath_senders_note(struct cc_senders *s, cc_u32 *counted_in, cc_u64 now
 	return cc_senders_note(s, counted_in, now_ns, rtt_us);
 }
 
+cc_u64 fatpath_share_of_rate(cc_u64 bytes_per_s, cc_u32 flows)
+{
+	return cc_share_of_rate(bytes_per_s, flows);
+}
+
 cc_u64 fatpath_pace_rate(const struct cc_pace *p, cc_u64 bytes_per_s)
 {
 	return cc_pace_rate(p, bytes_per_s);

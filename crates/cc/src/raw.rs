@@ -845,6 +845,9 @@ unsafe extern "C" {
     ) -> cc_u32;
 }
 unsafe extern "C" {
+    pub fn fatpath_share_of_rate(bytes_per_s: cc_u64, flows: cc_u32) -> cc_u64;
+}
+unsafe extern "C" {
     pub fn fatpath_pace_rate(p: *const cc_pace, bytes_per_s: cc_u64) -> cc_u64;
 }
 unsafe extern "C" {

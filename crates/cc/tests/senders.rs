@@ -82,6 +82,17 @@ proptest! {
     }
 }
 
+#[test]
+fn each_has_an_equal_share_and_none_is_stopped() {
+    let of = Senders::share_of_rate;
+    assert_eq!(
+        [0, 1, 2, 3].map(|flows| of(900_000, flows)),
+        [900_000, 900_000, 450_000, 300_000]
+    );
+    assert_eq!(of(900_000, 73), 12_500);
+    assert_eq!([of(1000, 1), of(1000, 50)], [1000, 1000]);
+}
+
 /// A flow in another processor may have an older time.
 #[test]
 fn a_time_that_goes_back_begins_nothing() {

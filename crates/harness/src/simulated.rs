@@ -61,6 +61,7 @@ pub fn flow(law: Law, receive_buffer_bytes: u64) -> FlowSpec {
             receive_buffer: Buffer::Fixed(receive_buffer_bytes),
             ..TcpSpec::default()
         },
+        shared_rate: None,
     }
 }
 

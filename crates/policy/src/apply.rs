@@ -168,9 +168,12 @@ impl Applied {
         self.value(setting).and_then(SettingValue::as_truth) == Some(true)
     }
 
-    /// Whether the flow has a share of it among others, which nobody but the kernel half knows.
-    pub fn is_shared(&self, setting: Setting) -> bool {
-        matches!(self.value(setting), Some(SettingValue::Shared(_)))
+    /// The whole of a number of which the flow has a share among others that send.
+    pub fn shared(&self, setting: Setting) -> Option<u64> {
+        match self.value(setting)? {
+            SettingValue::Shared(whole) => Some(*whole),
+            _ => None,
+        }
     }
 
     /// Whether the rule lifts the bound that the setting is.

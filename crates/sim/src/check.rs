@@ -220,6 +220,10 @@ impl FlowSpec {
             "stop: give a time after the start",
         )?;
         self.source.check()?;
+        unless(
+            self.shared_rate.is_none_or(|rate| rate.bps >= 8),
+            "shared rate: give 8 bit/s or more",
+        )?;
         match self.source {
             Source::ConstantRate { .. } => Ok(()),
             _ => self.tcp.check().map_err(|wrong| wrong.0),

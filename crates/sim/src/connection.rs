@@ -5,6 +5,7 @@ use fatpath_tcp::{Ack, Receiver, Sender, SenderFigures};
 
 use crate::TcpSpec;
 use crate::packet::{Body, Label, Side, SimPacket};
+use crate::shared_rate::Part;
 use crate::wakes::NEVER;
 
 /// A connection.
@@ -12,6 +13,8 @@ use crate::wakes::NEVER;
 pub(crate) struct Connection {
     sender: Sender,
     receiver: Receiver,
+    /// Of a rate that it shares with others.
+    part: Option<Part>,
     /// Something happened to it since it was polled last.
     sender_moved: bool,
     receiver_moved: bool,
@@ -35,13 +38,14 @@ pub(crate) struct Totals {
 
 impl Connection {
     /// Of a handshake that ends now.
-    pub(crate) fn new(spec: &TcpSpec, rtt_ns: u64, now_ns: u64) -> Connection {
+    pub(crate) fn new(spec: &TcpSpec, part: Option<Part>, rtt_ns: u64, now_ns: u64) -> Connection {
         let receiver = Receiver::new(spec, rtt_ns, now_ns);
         let mut sender = Sender::new(spec, rtt_ns, now_ns);
         sender.set_peer_window(receiver.window_bytes());
         Connection {
             sender,
             receiver,
+            part,
             sender_moved: true,
             receiver_moved: true,
             sender_due_ns: NEVER,
@@ -90,11 +94,25 @@ impl Connection {
     fn handle_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.sender.handle_ack(now_ns, ack);
         self.sender_moved = true;
+        self.follow_shared_rate(now_ns);
+    }
+
+    /// As the kernel half: at acknowledgements, and when a transmission begins.
+    fn follow_shared_rate(&mut self, now_ns: u64) {
+        let Some(part) = &mut self.part else {
+            return;
+        };
+        if let Some(rate_bps) = part.note(now_ns, self.sender.figures().srtt_us) {
+            self.sender.set_pacing_rate(rate_bps);
+        }
     }
 
     /// The next packet to leave now, and the end from which it does; to be asked until `None`.
     pub(crate) fn poll_transmit(&mut self, now_ns: u64, label: Label) -> Option<(Side, SimPacket)> {
         if self.sender_moved {
+            if self.sender.is_to_begin_transmission() {
+                self.follow_shared_rate(now_ns);
+            }
             if let Some(segment) = self.sender.poll_transmit(now_ns) {
                 return Some((Side::Sender, SimPacket::data(label, segment)));
             }

@@ -8,6 +8,7 @@ use crate::connection::{Connection, Totals};
 use crate::outcome::Completion;
 use crate::packet::{Body, Handshake, Label, Side, SimPacket};
 use crate::program::{Next, Program};
+use crate::shared_rate::Shared;
 use crate::wakes::NEVER;
 use crate::{FlowSpec, TcpSpec};
 
@@ -20,6 +21,7 @@ const MAX_SYN_TIMEOUT_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Connections<'a> {
     tcp: &'a TcpSpec,
+    shared: Option<Shared>,
     /// Of this session, in packets.
     index: u32,
     /// Which connection this is, from 1.
@@ -58,7 +60,12 @@ enum Phase {
 }
 
 impl<'a> Connections<'a> {
-    pub(crate) fn new(spec: &'a FlowSpec, index: u32, mut program: Program) -> Connections<'a> {
+    pub(crate) fn new(
+        spec: &'a FlowSpec,
+        index: u32,
+        mut program: Program,
+        shared: Option<Shared>,
+    ) -> Connections<'a> {
         let until_ns = spec.start_ns + program.first_pause_ns();
         let stop_ns = match program.is_asked_for() {
             true => spec.last_ns(),
@@ -66,6 +73,7 @@ impl<'a> Connections<'a> {
         };
         Connections {
             tcp: &spec.tcp,
+            shared,
             index,
             number: 0,
             program,
@@ -271,7 +279,8 @@ impl<'a> Connections<'a> {
     fn open(&mut self, now_ns: u64, rtt_ns: u64) {
         self.closed.connections += 1;
         self.establish(now_ns);
-        self.phase = Phase::Open(Box::new(Connection::new(self.tcp, rtt_ns, now_ns)));
+        let part = self.shared.as_ref().map(Shared::part);
+        self.phase = Phase::Open(Box::new(Connection::new(self.tcp, part, rtt_ns, now_ns)));
         let connected_ns = self.began_ns;
         self.write(now_ns);
         if self.program.counts_handshake() {

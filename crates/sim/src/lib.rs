@@ -21,6 +21,7 @@ mod outcome;
 mod packet;
 mod program;
 mod session;
+mod shared_rate;
 mod simulation;
 mod spec;
 mod wakes;

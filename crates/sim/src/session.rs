@@ -12,6 +12,7 @@ use crate::datagrams::Datagrams;
 use crate::outcome::Completion;
 use crate::packet::{Body, Side, SimPacket};
 use crate::program::Program;
+use crate::shared_rate::{Groups, Shared};
 use crate::{FlowSpec, Source, Spec};
 
 /// A program, or a user.
@@ -33,14 +34,16 @@ enum Transport<'a> {
 /// The sessions of all flows, and where those of each flow stand.
 pub(crate) fn sessions(spec: &Spec) -> (Vec<Session<'_>>, Vec<Range<usize>>) {
     let mut sessions = Vec::new();
+    let mut groups = Groups::default();
     let mut of_flows = Vec::with_capacity(spec.flows.len());
     for (flow, flow_spec) in spec.flows.iter().enumerate() {
         let first = sessions.len();
+        let shared = groups.shared(flow_spec);
         for user in 0..flow_spec.users() {
             // One more flow, or one more user, changes nothing for the others.
             let random = Random::stream(spec.seed, (flow as u64) << 32 | u64::from(user));
             let index = sessions.len() as u32;
-            sessions.push(Session::new(flow, flow_spec, index, random));
+            sessions.push(Session::new(flow, flow_spec, index, random, shared.clone()));
         }
         of_flows.push(first..sessions.len());
     }
@@ -66,12 +69,18 @@ impl FlowSpec {
 }
 
 impl<'a> Session<'a> {
-    fn new(flow: usize, spec: &'a FlowSpec, index: u32, random: Random) -> Session<'a> {
+    fn new(
+        flow: usize,
+        spec: &'a FlowSpec,
+        index: u32,
+        random: Random,
+        shared: Option<Shared>,
+    ) -> Session<'a> {
         let transport = match spec.source {
             Source::ConstantRate { .. } => Transport::Udp(Datagrams::new(spec, index)),
             _ => {
                 let program = Program::new(&spec.source, random);
-                Transport::Tcp(Connections::new(spec, index, program))
+                Transport::Tcp(Connections::new(spec, index, program, shared))
             }
         };
         Session {

@@ -79,6 +79,17 @@ pub struct FlowSpec {
     pub source: Source,
     /// Its ends; not read for [`Source::ConstantRate`].
     pub tcp: TcpSpec,
+    /// It is paced at its part of a rate, and no faster than its ends say; not read for [`Source::ConstantRate`].
+    pub shared_rate: Option<SharedRate>,
+}
+
+/// A rate of which each of the n flows that send has 1/n (`"500mbit/n"` of a policy's rule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedRate {
+    /// Bits a second, of all flows of the group together.
+    pub bps: u64,
+    /// Those who share it have the same number.
+    pub group: usize,
 }
 
 /// What a program sends.

@@ -10,7 +10,9 @@ use std::net::IpAddr;
 
 use fatpath_cc::{Idle, Law, Start};
 use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, TIMESTAMP_BYTES};
-use fatpath_policy::{Applied, PathFacts, Policy, Segment, Setting, Stage, SysctlName, apply};
+use fatpath_policy::{
+    Applied, PathFacts, Policy, Rule, Segment, Setting, Stage, SysctlName, apply,
+};
 use fatpath_scenario::law::of_request;
 use fatpath_scenario::{Flow, Requests};
 use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeRate, RudeSpec, TcpSpec, WindowReduction};
@@ -53,7 +55,7 @@ impl Ends<'_> {
     /// What the simulator needs to know.
     ///
     /// # Errors
-    /// In words, if the law is none of the simulator's, or flows share a rate.
+    /// In words, if the law is none of the simulator's.
     pub(super) fn spec(&self) -> Result<TcpSpec, String> {
         let (here, there) = (self.names.sender, self.names.receiver);
         let at_sender = &self.applied(here, there);
@@ -84,7 +86,7 @@ impl Ends<'_> {
                 .unwrap_or(plain.cwnd_clamp_pkts),
             send_buffer: self.send_buffer(at_sender),
             receive_buffer: self.receive_buffer(at_receiver),
-            pacing_rate_bps: self.pacing_rate_bps(at_sender)?,
+            pacing_rate_bps: self.pacing_rate_bps(at_sender),
             pacing: at_sender.is_on(Setting::Pacing),
             pacing_quantum_ns: inner.pacing_quantum_ns.unwrap_or(plain.pacing_quantum_ns),
             max_burst_pkts: at_sender
@@ -126,8 +128,26 @@ impl Ends<'_> {
         &self.flow.requests
     }
 
+    /// The rate that the sending host's flows of a rule share, if the flow is one of them, and the rule's name.
+    pub(super) fn shared_rate(&self) -> Option<(&str, u64)> {
+        let (here, there) = (self.names.sender, self.names.receiver);
+        let rate_bps = self.applied(here, there).shared(Setting::PacingRate)?;
+        Some((&self.rule(here, there)?.name, rate_bps))
+    }
+
     /// What the rule that a host's end of the flow meets gives it; nothing where there is none.
     fn applied(&self, own: (IpAddr, u16), peer: (IpAddr, u16)) -> Applied {
+        let facts = PathFacts {
+            segment: Some(self.segment()),
+            flows: self.connections,
+            program_sets_buffers: self.requests().window_bytes.is_some(),
+        };
+        self.rule(own, peer).map_or_else(Applied::default, |rule| {
+            apply(&rule.settings, Stage::Established, &facts)
+        })
+    }
+
+    fn rule(&self, own: (IpAddr, u16), peer: (IpAddr, u16)) -> Option<&Rule> {
         let flow = fatpath_policy::Flow {
             destination: peer.0,
             destination_port: Some(peer.1),
@@ -135,27 +155,18 @@ impl Ends<'_> {
             source_port: Some(own.1),
             cgroup: Some(self.names.cgroup.clone()),
         };
-        let facts = PathFacts {
-            segment: Some(self.segment()),
-            flows: self.connections,
-            program_sets_buffers: self.requests().window_bytes.is_some(),
-        };
-        let rule = self.policy.and_then(|policy| policy.first_match(&flow));
-        rule.map_or_else(Applied::default, |rule| {
-            apply(&rule.settings, Stage::Established, &facts)
-        })
+        self.policy.and_then(|policy| policy.first_match(&flow))
     }
 
-    /// How many flows send at a moment is known while a case runs, and not before.
-    fn pacing_rate_bps(&self, rule: &Applied) -> Result<Option<u64>, String> {
-        if rule.is_shared(Setting::PacingRate) {
-            return Err(
-                "the simulator does not share a pacing_rate (\"/n\") among flows: give a number"
-                    .to_owned(),
-            );
+    /// Until others send, the whole of a rate that flows share; a smaller one of the program holds then, too.
+    fn pacing_rate_bps(&self, rule: &Applied) -> Option<u64> {
+        let of_program = self.requests().pacing_rate_bps;
+        let is_overridden = rule.is_on(Setting::OverrideApplication);
+        match rule.shared(Setting::PacingRate) {
+            Some(whole_bps) if is_overridden => Some(whole_bps),
+            Some(whole_bps) => Some(of_program.map_or(whole_bps, |bps| bps.min(whole_bps))),
+            None => rule.number(Setting::PacingRate).or(of_program),
         }
-        let by_rule = rule.number(Setting::PacingRate);
-        Ok(by_rule.or(self.requests().pacing_rate_bps))
     }
 
     /// Of a rude flow the law of its fair window, Reno where none is given.

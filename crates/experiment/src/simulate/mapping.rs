@@ -13,7 +13,7 @@ use fatpath_policy::Policy;
 use fatpath_scenario::plan::{Family, Plan};
 use fatpath_scenario::routes::Map;
 use fatpath_scenario::{Case, Experiment, Flow, Source};
-use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, Spec};
+use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, SharedRate, Spec, TcpSpec};
 
 use super::ends::{Ends, Names};
 use super::host::HostTcp;
@@ -52,13 +52,15 @@ impl Mapping<'_> {
             ..Spec::default()
         };
         let (mut first_streams, mut rtt_ns) = (vec![], vec![]);
+        let mut sharing = Sharing::default();
         for flow in &self.flows {
             let way = self.way(flow, &mut spec)?;
             first_streams.push(spec.flows.len());
             rtt_ns.push(way.rtt_ns);
             for stream in 0..flow.streams {
                 let connection = spec.flows.len();
-                spec.flows.push(self.flow(flow, &way, stream, connection)?);
+                let one = self.flow(flow, &way, stream, connection, &mut sharing)?;
+                spec.flows.push(one);
             }
         }
         spec.end_ns = self.end_ns(&rtt_ns, 0);
@@ -130,14 +132,15 @@ impl Mapping<'_> {
         way: &Way,
         stream: u32,
         connection: usize,
+        sharing: &mut Sharing,
     ) -> Result<FlowSpec, MapError> {
         let start_ns = nanos(flow.start);
-        let tcp = match flow.source {
+        let (tcp, shared_rate) = match flow.source {
             Source::ConstantRate { payload_bytes, .. } => {
                 check_fits(flow, payload_bytes, way)?;
                 Default::default()
             }
-            _ => self.ends(flow, way, stream, connection)?,
+            _ => self.ends(flow, way, stream, connection, sharing)?,
         };
         Ok(FlowSpec {
             from: way.from,
@@ -147,6 +150,7 @@ impl Mapping<'_> {
             lasts_ns: flow.lasts.map(nanos),
             source: source(&flow.source),
             tcp,
+            shared_rate,
         })
     }
 
@@ -156,7 +160,8 @@ impl Mapping<'_> {
         way: &Way,
         stream: u32,
         connection: usize,
-    ) -> Result<fatpath_sim::TcpSpec, MapError> {
+        sharing: &mut Sharing,
+    ) -> Result<(TcpSpec, Option<SharedRate>), MapError> {
         let ends = Ends {
             flow,
             sender: &self.hosts[flow.from.as_str()],
@@ -166,10 +171,13 @@ impl Mapping<'_> {
             path_mtu_bytes: way.mtu_bytes,
             connections: self.flows.iter().map(|flow| u64::from(flow.streams)).sum(),
         };
-        ends.spec().map_err(|why| MapError::Case {
+        let tcp = ends.spec().map_err(|why| MapError::Case {
             flow: flow.label.clone(),
             why,
-        })
+        })?;
+        let shared = ends.shared_rate();
+        let shared_rate = shared.map(|(rule, bps)| sharing.rate(way.from, rule, bps));
+        Ok((tcp, shared_rate))
     }
 
     fn names(&self, flow: &Flow, stream: u32, connection: usize) -> Names {
@@ -207,6 +215,21 @@ impl Mapping<'_> {
                 .saturating_add(lasts_ns)
         });
         ends.max().unwrap_or(0)
+    }
+}
+
+/// The flows of one host and one rule share a rate: such groups by their number.
+#[derive(Default)]
+struct Sharing(Vec<(usize, String)>);
+
+impl Sharing {
+    fn rate(&mut self, host: usize, rule: &str, bps: u64) -> SharedRate {
+        let is_it = |(of_host, of_rule): &(usize, String)| *of_host == host && of_rule == rule;
+        let group = self.0.iter().position(is_it).unwrap_or_else(|| {
+            self.0.push((host, rule.to_owned()));
+            self.0.len() - 1
+        });
+        SharedRate { bps, group }
     }
 }
 

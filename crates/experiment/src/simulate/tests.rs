@@ -114,23 +114,34 @@ fn a_law_that_is_not_simulated_fails_its_case_only() {
     assert!(message.contains("law vegas; it has fp_reno"), "{message}");
 }
 
-/// How many flows send at a moment follows from the case, and the simulator does not count them.
+/// Two of a, which are a group, and one of b, which is another one; a's share is what the policy states.
 #[test]
-fn a_rate_that_flows_share_fails_its_case_only() {
+fn a_hosts_flows_of_a_rule_share_its_rate() {
     let file = format!("fatpath-shared-rate-{}.toml", std::process::id());
     let file = std::env::temp_dir().join(file);
     let policy = "[[rule]]\nname = 'r'\ncongestion_control = 'fp_reno'\npacing_rate = '50mbit/n'\n";
     std::fs::write(&file, policy).unwrap();
     let variant = format!("[[variant]]\nname = \"shared\"\npolicy = {file:?}\n");
-    let text = text_of("", &format!("{BULK}{variant}"));
+    let back = BULK.replace("from = \"a\"\nto = \"b\"", "from = \"b\"\nto = \"a\"");
+    let text = text_of("", &format!("{BULK}{BULK}{back}{variant}"));
     let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let error = mapped(&scenario, "default.shared").unwrap_err();
+    let mapped = mapped(&scenario, "default.shared");
     std::fs::remove_file(&file).unwrap();
-    assert!(matches!(error, MapError::Case { .. }), "{error}");
-    assert!(
-        error.to_string().contains("does not share a pacing_rate"),
-        "{error}"
-    );
+    let spec = mapped.unwrap().spec;
+    let groups = spec.flows.iter().map(|flow| {
+        let rate = flow.shared_rate.unwrap();
+        assert_eq!(
+            (rate.bps, flow.tcp.pacing_rate_bps),
+            (50_000_000, Some(50_000_000))
+        );
+        rate.group
+    });
+    assert_eq!(groups.collect::<Vec<_>>(), [0, 0, 1]);
+    let outcome = fatpath_sim::run(&spec, |_| ControlFlow::Continue(())).unwrap();
+    for (flow, stated_bps) in outcome.flows.iter().zip([25e6, 25e6, 50e6]) {
+        let of_stated = flow.goodput_bps() / stated_bps;
+        assert!((0.95..1.02).contains(&of_stated), "{of_stated}");
+    }
 }
 
 /// A file of experiments/bbr: `bbr` is the kernel's version 1, in a policy and as a host's law.
@@ -196,8 +207,9 @@ fn a_rules_bounds_on_bursts_reach_the_flow() {
 }
 
 /// Their programs are no iperf3, or use options of it that the simulator does not have.
-const OF_THE_KERNEL: [&str; 7] = [
+const OF_THE_KERNEL: [&str; 8] = [
     "captured.toml",
+    "mpi/npb.toml",
     "mpi/programs.toml",
     "nicely.toml",
     "wan-kernel.toml",

@@ -8,7 +8,6 @@ pub const FP_MIN_SHARE_BYTES: u32 = 65536;
 pub const FP_KERNELS_RTO_MIN_US: u32 = 200000;
 pub const FP_KERNELS_DELACK_MAX_US: u32 = 200000;
 pub const FP_NO_PACING_RATE: u32 = 4294967295;
-pub const FP_MIN_SHARED_RATE_BPS: u32 = 100000;
 pub const FP_RUDE_CONVERGED_MILLI: u32 = 10;
 
 /// A setting of a rule, in the order of the manual.

@@ -9,6 +9,7 @@ mod networks;
 mod refused;
 mod repeats;
 mod rude;
+mod shared_rate;
 mod sources;
 mod support;
 mod theory;

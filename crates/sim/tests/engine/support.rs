@@ -61,6 +61,7 @@ pub fn flow(source: Source) -> FlowSpec {
         lasts_ns: None,
         source,
         tcp: TcpSpec::default(),
+        shared_rate: None,
     }
 }
 

@@ -30,6 +30,11 @@ impl Sender {
         }
     }
 
+    /// What leaves from now on leaves at no more than this rate.
+    pub fn set_pacing_rate(&mut self, rate_bps: u64) {
+        self.pacer.set_ceiling(Some(rate_bps));
+    }
+
     /// Something leaves that is no segment: the pace counts it.
     pub fn pace_other(&mut self, now_ns: u64, bytes: u32) {
         self.pace(now_ns, bytes);

@@ -135,6 +135,11 @@ impl Sender {
         self.peer_window_end.saturating_sub(next_byte)
     }
 
+    /// Nothing is on its way, and something is to leave.
+    pub fn is_to_begin_transmission(&self) -> bool {
+        self.board.is_empty() && self.fitting_payload() > 0
+    }
+
     /// Nothing is on its way, and something is about to leave: the window may have decayed, and the
     /// start may be paced.
     fn begin_transmission(&mut self, now_ns: u64) {
