@@ -57,7 +57,7 @@ static __always_inline void grow_by(struct sock *sk, const struct fp_rule *rule,
 	count_ack(sk, tp->snd_cwnd < tp->snd_ssthresh);
 	ack.start = start_of(rule, tp);
 	flag(tp, LAW_HYSTART, ack.start.hystart);
-	if (!use_law(tp, rule, &ack.use))
+	if (!use_law(sk, rule, &ack.use))
 		ack.use.law = CC_LAW_reno;
 	w = window_of(tp);
 	grow(&w, &ack);
@@ -86,15 +86,16 @@ void BPF_PROG(law_cong_avoid, struct sock *sk, u32 ack, u32 acked_pkts)
 static __always_inline u32 ssthresh_of(struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
-	struct cc_window w = window_of(tp);
 	struct law_in_use use = {};
+	struct cc_window w;
 	u32 ssthresh_pkts;
 
-	w.cwnd_pkts = cwnd_pkts;
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		return going_polite_ssthresh(sk);
-	if (!use_law(tp, rule_of(sk), &use))
+	if (!use_law(sk, rule_of(sk), &use))
 		use.law = CC_LAW_reno;
+	w = window_of(tp);
+	w.cwnd_pkts = cwnd_pkts;
 	ssthresh_pkts = reduce(&w, &use, tp->packets_out);
 	state_of(tp)->memory = w.memory;
 	return ssthresh_pkts;
@@ -118,10 +119,11 @@ static __always_inline int is_reduced(struct tcp_sock *tp)
 static __always_inline u32 undone_cwnd_pkts(struct sock *sk, u32 cwnd_pkts)
 {
 	struct tcp_sock *tp = tcp(sk);
+	enum cc_law law = take_law(sk, number_given(rule_of(sk)));
 	struct cc_window w = window_of(tp);
 
 	w.cwnd_pkts = cwnd_pkts;
-	cwnd_pkts = cc_undo_cwnd(law_of(tp), &w, tp->prior_cwnd);
+	cwnd_pkts = cc_undo_cwnd(law, &w, tp->prior_cwnd);
 	if (is_flagged(tp, LAW_GOING_POLITE))
 		going_polite_undone(sk);
 	state_of(tp)->memory = w.memory;

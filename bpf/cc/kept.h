@@ -18,6 +18,14 @@ struct cc_kept {
 	struct cc_memory memory;
 };
 
+/* What a law remembers goes; what the start-up does, stays. */
+static inline void cc_forget_law(struct cc_memory *memory)
+{
+	memory->credit = 0;
+	memory->prior_credit = 0;
+	__builtin_memset(memory->own, 0, sizeof(memory->own));
+}
+
 /* The window as it goes into storage: of a paced start no more than was tried. */
 static inline void cc_keep(const struct cc_window *w, cc_u32 in_flight_pkts, struct cc_kept *kept)
 {

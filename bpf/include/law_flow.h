@@ -17,8 +17,9 @@
 #define LAW_MAX_BURST 8u  /* the rule gives it, when it was last read */
 #define LAW_PHASES 32u	  /* the rule differs by phase, when it was last read: see phase_flow.h */
 #define LAW_HELD_BACK 16u /* until this ACK max_burst held a part of the window back */
-#define LAW_NUMBER_SHIFT                                                                           \
-	8 /* from here on: the flow's law as law_named() says it; 0 = not known yet */
+/* A byte each, laws as law_named() numbers them: */
+#define LAW_NUMBER_SHIFT 8  /* the socket's law; 0 = not known yet */
+#define LAW_MEMORY_SHIFT 16 /* the law that remembers; 0 = none yet */
 
 /* What is kept of a flow in icsk_ca_priv. */
 struct law_state {
@@ -111,15 +112,24 @@ static __always_inline u32 number_of_law(struct tcp_sock *tp)
 	return law_named(&name);
 }
 
+static __always_inline u32 law_number_at(struct tcp_sock *tp, u32 shift)
+{
+	return state_of(tp)->flags >> shift & 0xff;
+}
+
+static __always_inline void set_law_number_at(struct tcp_sock *tp, u32 shift, u32 number)
+{
+	state_of(tp)->flags = (state_of(tp)->flags & ~(0xffu << shift)) | number << shift;
+}
+
 /* Found out once, and kept. Where the read fails, Reno, and asked again at the next call. */
 static __always_inline enum cc_law law_of(struct tcp_sock *tp)
 {
-	struct law_state *state = state_of(tp);
-	u32 number = state->flags >> LAW_NUMBER_SHIFT;
+	u32 number = law_number_at(tp, LAW_NUMBER_SHIFT);
 
 	if (!number) {
 		number = number_of_law(tp);
-		state->flags |= number << LAW_NUMBER_SHIFT;
+		set_law_number_at(tp, LAW_NUMBER_SHIFT, number);
 	}
 	return number ? number - 1 : CC_LAW_reno;
 }
@@ -317,19 +327,66 @@ static __always_inline void note_values(struct tcp_sock *tp, int is_good)
 	flag(tp, LAW_BAD_PARAMS, !is_good);
 }
 
+/* Its process is in a phase, and outside of it its rule gives the law of that number. */
+static __always_inline int has_in_other_phase(struct sock *sk, u32 number)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	u32 rule_id;
+
+	if (!flow || flow->phase != FP_PHASE_COLLECTIVE)
+		return 0;
+	rule_id = flow->rule_id;
+	return number_given(bpf_map_lookup_elem(&fp_rules, &rule_id)) == number;
+}
+
+/*
+ * The socket's law. Where a phase has another one than its rule, that one, by the same programs: the socket keeps the
+ * name of the rule's law, and nothing that either remembers is lost to a change of TCP_CONGESTION.
+ */
+static __always_inline enum cc_law law_now(struct sock *sk, u32 given)
+{
+	enum cc_law own = law_of(tcp(sk));
+
+	if (!given || given == own + 1 || !cc_is_window_law(given - 1) ||
+	    !has_in_other_phase(sk, own + 1))
+		return own;
+	return given - 1;
+}
+
+/* What another law remembers means nothing to this one: the policy gave the phase another law meanwhile. */
+static __always_inline void remember_as(struct tcp_sock *tp, enum cc_law law)
+{
+	u32 before = law_number_at(tp, LAW_MEMORY_SHIFT);
+
+	if (before == law + 1)
+		return;
+	if (before)
+		cc_forget_law(&state_of(tp)->memory);
+	set_law_number_at(tp, LAW_MEMORY_SHIFT, law + 1);
+}
+
+static __always_inline enum cc_law take_law(struct sock *sk, u32 given)
+{
+	enum cc_law law = law_now(sk, given);
+
+	remember_as(tcp(sk), law);
+	return law;
+}
+
 /*
  * The flow's law, with its rule's parameters; 0 = they are out of range. A program may have chosen another law than its
- * rule, whose parameters are not for it.
+ * rule, whose parameters are not for it. What it remembers is its own from here on.
  */
-static __always_inline int use_law(struct tcp_sock *tp, const struct fp_rule *rule,
+static __always_inline int use_law(struct sock *sk, const struct fp_rule *rule,
 				   struct law_in_use *use)
 {
+	u32 given = number_given(rule);
 	int is_good;
 
-	use->law = law_of(tp);
-	copy_values(use, rule, number_given(rule) == use->law + 1);
+	use->law = take_law(sk, given);
+	copy_values(use, rule, given == use->law + 1);
 	is_good = settle(use);
-	note_values(tp, is_good);
+	note_values(tcp(sk), is_good);
 	return is_good;
 }
 

@@ -24,6 +24,8 @@ struct phase_change {
  */
 struct phase_of_flow {
 	struct cc_kept kept;
+	u32 law_number; /* whose memory is kept, as law_named() says it */
+	u32 pad;
 	struct cc_window window;
 	struct phase_change change;
 };
@@ -88,6 +90,7 @@ static __always_inline void change_window(struct sock *sk, const struct fp_rule 
 	struct phase_of_flow *of =
 		bpf_sk_storage_get(&kept_phases, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	struct tcp_sock *tp = tcp(sk);
+	u32 left;
 
 	if (!of) {
 		count(FP_COUNT_NO_STORAGE);
@@ -104,6 +107,9 @@ static __always_inline void change_window(struct sock *sk, const struct fp_rule 
 	state_of(tp)->before_pause_pkts = 0;
 	exchange(&of->window, &of->kept, &of->change);
 	set_window(tp, &of->window);
+	left = law_number_at(tp, LAW_MEMORY_SHIFT);
+	set_law_number_at(tp, LAW_MEMORY_SHIFT, of->law_number);
+	of->law_number = left;
 }
 
 /* Recovery ends in the phase in which the loss was found, and what is left of the window belongs to it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a flow keeps of a phase of its program while it is in another.
 
-use fatpath_cc::{Control, Kept, Law, PathNow, Start, Window};
+use fatpath_cc::{Control, Kept, Law, PathNow, Start, Window, window_laws};
 use proptest::prelude::*;
 
 const INITIAL_PKTS: u32 = 10;
@@ -40,6 +40,38 @@ proptest! {
         }
         prop_assert_eq!(window.cwnd_pkts, unchanged.cwnd_pkts);
         prop_assert_eq!(control.ssthresh(&mut window, 5), control.ssthresh(&mut unchanged, 5));
+    }
+
+    /// A phase may have another law than the rule: each finds its own memory when it comes back.
+    #[test]
+    fn a_law_finds_its_memory_after_another_ones_phase(
+        law in 0usize..5, other in 0usize..5, cwnd in 2u32..1 << 16, acked in 0u32..3000,
+    ) {
+        let by = |law: usize| {
+            let law = window_laws().nth(law).unwrap();
+            Control::new(Law::named(&law.name).unwrap(), Start::default())
+        };
+        let run = |control: &mut Control, window: &mut Window| {
+            let mut windows = vec![control.ssthresh(window, window.cwnd_pkts)];
+            window.cwnd_pkts = windows[0];
+            for _ in 0..20 {
+                window.now_us += 10_000;
+                control.acked(window, acked);
+                windows.push(window.cwnd_pkts);
+            }
+            windows
+        };
+        let (mut first, mut second) = (by(law), by(other));
+        let mut window = flow(cwnd, cwnd / 2 + 1);
+        window.srtt_us = 10_000;
+        run(&mut first, &mut window);
+        let mut unchanged = window;
+        let mut kept = Kept::default();
+        first.change_phase(&mut window, &mut kept, 0, u32::MAX, INITIAL_PKTS);
+        run(&mut second, &mut window);
+        second.change_phase(&mut window, &mut kept, 0, u32::MAX, INITIAL_PKTS);
+        unchanged.now_us = window.now_us;
+        prop_assert_eq!(run(&mut first, &mut window), run(&mut first, &mut unchanged));
     }
 
     #[test]

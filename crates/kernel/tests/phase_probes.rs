@@ -11,6 +11,7 @@ use fatpath_policy::{Classifier, parse};
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use support::{Loaded, alone};
 
@@ -27,6 +28,30 @@ type Flow = (TcpStream, TcpStream);
 
 fn connected() -> Flow {
     let server = TcpListener::bind("127.0.23.1:0").unwrap();
+    accepted(&server)
+}
+
+/// The listening socket's TCP_MAXSEG holds for what its peers send.
+fn connected_with_segments_of(bytes: usize) -> Flow {
+    let server = TcpListener::bind("127.0.23.1:0").unwrap();
+    let bytes = bytes as i32;
+    // SAFETY: an open socket, and a value of that length.
+    let answer = unsafe {
+        let (level, option, length) =
+            (libc::IPPROTO_TCP, libc::TCP_MAXSEG, size_of::<i32>() as u32);
+        libc::setsockopt(
+            server.as_raw_fd(),
+            level,
+            option,
+            (&raw const bytes).cast(),
+            length,
+        )
+    };
+    assert_eq!(answer, 0);
+    accepted(&server)
+}
+
+fn accepted(server: &TcpListener) -> Flow {
     let client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
     (client, server.accept().unwrap().0)
 }
@@ -133,4 +158,78 @@ fn a_phase_has_its_own_flows_that_send() {
         wait_for_rate(&loaded, &own[0], 80_000_000);
     });
     wait_for_rates(&loaded, &all(third, third));
+}
+
+/// Bytes of data in a segment, small, so that the window bounds the flow.
+const SEGMENT_BYTES: usize = 500;
+
+/// TCP_INFO's congestion window, segments.
+fn cwnd_pkts(flow: &Flow) -> u32 {
+    // SAFETY: all zeros is a value of the plain struct; an open socket, and room for as many bytes as `length` says.
+    unsafe {
+        let (mut info, mut length) = (
+            std::mem::zeroed::<libc::tcp_info>(),
+            size_of::<libc::tcp_info>() as u32,
+        );
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+        let into = (&raw mut info).cast();
+        assert_eq!(
+            libc::getsockopt(flow.0.as_raw_fd(), level, option, into, &raw mut length),
+            0
+        );
+        info.tcpi_snd_cwnd
+    }
+}
+
+/// The law's name, as the socket has it.
+fn law_of(flow: &Flow) -> String {
+    let (mut name, mut length) = ([0u8; 16], 16);
+    // SAFETY: an open socket, and room for as many bytes as `length` says.
+    let answer = unsafe {
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+        let into = (&raw mut name).cast();
+        libc::getsockopt(flow.0.as_raw_fd(), level, option, into, &raw mut length)
+    };
+    assert_eq!(answer, 0);
+    let text = name.iter().take_while(|byte| **byte != 0);
+    text.map(|byte| char::from(*byte)).collect()
+}
+
+/// So many segments in one write, and all of it read.
+fn send_pkts(flow: &Flow, pkts: usize) {
+    let data = vec![0; pkts * SEGMENT_BYTES];
+    std::thread::scope(|scope| {
+        scope.spawn(|| (&flow.0).write_all(&data).unwrap());
+        (&flow.1).read_exact(&mut vec![0; data.len()]).unwrap();
+    });
+}
+
+/// The law of the phase grows by a thousand segments a round trip, that of the rule by one.
+#[test]
+fn a_phase_may_have_another_law() {
+    let Some(_alone) = alone() else { return };
+    let rule = "initial_ssthresh = 2\nphase.collective = { congestion_control = { law = 'fp_aimd', a = 400 } }";
+    let (loaded, _phases) = followed("laws", rule, || ());
+    let flow = connected_with_segments_of(SEGMENT_BYTES);
+    // Reno's window is below the root of twice what was sent, and its square.
+    let slow_pkts = || {
+        send_pkts(&flow, 200);
+        cwnd_pkts(&flow)
+    };
+    for _ in 0..2 {
+        let before = slow_pkts();
+        assert!((10..40).contains(&before), "{before}");
+        fatpath_test_collective(&mut || {
+            let end = Instant::now() + PATIENCE;
+            while cwnd_pkts(&flow) < 200 {
+                send_pkts(&flow, 2000);
+                assert!(Instant::now() < end, "{}", cwnd_pkts(&flow));
+            }
+            assert_eq!(law_of(&flow), "fp_reno");
+        });
+        // Its own window is back, and it grows as before.
+        let after = slow_pkts();
+        assert!((before..before + 20).contains(&after), "{before}, {after}");
+    }
+    drop(loaded);
 }

@@ -3,7 +3,7 @@
 
 use crate::phases::{MAX_PATTERN_LENGTH, MAX_PATTERNS, MAX_PHASE_TABLES};
 use crate::settings::Chosen;
-use crate::{Pattern, PhaseTable, Rule, Setting, SettingValue, Settings};
+use crate::{Law, Pattern, PhaseTable, Rule, Setting, SettingValue, Settings, our_window_laws};
 use fatpath_toml::{Refusal, Section, Value};
 
 /// What can differ: a socket is given it at the moment of the change, or the laws read it of the rule.
@@ -112,19 +112,27 @@ pub(super) fn read_collective<'v>(
     let mut collective = collective?.titled("phase.collective");
     refuse_other_laws(section, &collective, of_rule);
     let read = |setting| Some((setting, read(&mut collective, setting)?));
-    let differs: Vec<_> = BY_PHASE.into_iter().filter_map(read).collect();
+    let differs: Settings = BY_PHASE.into_iter().filter_map(read).collect();
     let is_unpaced = collective
         .value("pacing")
         .is_some_and(|value| value.as_toml().as_bool() == Some(false));
     collective.note_unknown();
-    let kept = of_rule.iter().filter(|(setting, _)| {
-        !is_unpaced || ![Setting::Pacing, Setting::PacingRate].contains(setting)
-    });
-    let kept = kept.map(|(setting, chosen)| (setting, chosen.clone()));
-    Some(kept.chain(differs).collect())
+    let has_own_hystart = section.has("hystart");
+    let is_kept = |setting: &Setting| match setting {
+        Setting::Pacing | Setting::PacingRate => !is_unpaced,
+        // The rule's law's default is not the phase's law's.
+        Setting::Hystart => has_own_hystart || differs.law().is_none(),
+        _ => true,
+    };
+    let kept = of_rule.iter().filter(|(setting, _)| is_kept(setting));
+    let kept: Settings = kept
+        .map(|(setting, chosen)| (setting, chosen.clone()))
+        .collect();
+    Some(differs.over(&kept).with_defaults_of_law())
 }
 
-/// A flow keeps its law in every phase: with another, nothing that the law remembers would mean anything.
+/// Laws of fatpath that set the window run by one program, which knows both of a flow that has one in a phase and another
+/// outside. Any other is a change of TCP_CONGESTION, at which the kernel wipes what a law remembers.
 fn refuse_other_laws(rule: &Section, collective: &Section, of_rule: &Settings) {
     let law = of_rule.law();
     if !law.is_some_and(|law| law.is_our_window_law()) {
@@ -135,15 +143,15 @@ fn refuse_other_laws(rule: &Section, collective: &Section, of_rule: &Settings) {
         );
         return;
     }
-    let named = super::law::law_name(collective);
-    if let (Some(named), Some(law)) = (named, law)
-        && named != law.name()
-    {
+    let Some(named) = super::law::law_name(collective) else {
+        return;
+    };
+    if !Law::named(named).is_our_window_law() {
+        let laws = our_window_laws().collect::<Vec<_>>().join(", ");
         let refusal = collective.refusal(format!(
-            "`{named}` in a phase, and `{}` in the others",
-            law.name()
+            "`{named}` in a phase: at each change of TCP_CONGESTION the kernel wipes what the law has learned"
         ));
-        collective.note(refusal.allowed("name the same law, with other parameters"));
+        collective.note(refusal.allowed(format!("allowed in a phase: {laws}")));
     }
 }
 
@@ -170,6 +178,33 @@ mod tests {
         assert!(collective.gives(Setting::InitialSsthresh));
         let mpi = &policy.phases[0];
         assert!(mpi.is_library("/usr/lib/libmpi.so.40") && mpi.is_collective("PMPI_Alltoall"));
+    }
+
+    #[test]
+    fn a_phase_may_have_another_of_the_laws_that_share_a_program() {
+        let hystart = |rule: &str, phase: &str| {
+            let text = format!(
+                "[phases.mpi]\n[[rule]]\nname = \"mpi\"\n{rule}\nphase.collective = {{ {phase} }}\n"
+            );
+            let policy = parse(&text, None).unwrap();
+            let collective = policy.rules[0].collective.as_ref().unwrap();
+            (
+                collective.law().unwrap().name().to_owned(),
+                collective.is_on(Setting::Hystart),
+            )
+        };
+        let (reno, cubic) = (
+            "congestion_control = \"fp_reno\"",
+            "congestion_control = \"fp_cubic\"",
+        );
+        assert_eq!(hystart(reno, cubic), ("fp_cubic".to_owned(), true));
+        assert_eq!(hystart(cubic, reno), ("fp_reno".to_owned(), false));
+        let asked = format!("{cubic}\nhystart = true");
+        assert_eq!(hystart(&asked, reno), ("fp_reno".to_owned(), true));
+        assert_eq!(
+            hystart(cubic, "pacing = true"),
+            ("fp_cubic".to_owned(), true)
+        );
     }
 
     #[test]
@@ -209,8 +244,12 @@ mod tests {
         assert!(refused(&format!("{rule}{differs}")).contains("[phases.mpi]"));
         assert!(refused("[phases.x]\nlibrary = \"libx.so\"\n").contains("collective"));
         assert!(refused("[phases.mpi]\nlibrary = \"*\"\n").contains("visible characters"));
-        let other = format!("{RULE}phase.collective = {{ congestion_control = \"fp_reno\" }}\n");
-        assert!(refused(&other).contains("the same law"));
+        for law in ["cubic", "fp_bbr"] {
+            let other = format!("{RULE}phase.collective = {{ congestion_control = \"{law}\" }}\n");
+            let said = refused(&other);
+            assert!(said.contains("wipes what the law has learned"), "{said}");
+            assert!(said.contains("fp_highspeed"), "{said}");
+        }
         let cubic = format!("[phases.mpi]\n[[rule]]\nname = \"a\"\n{differs}");
         assert!(refused(&cubic).contains("needs a law of fatpath"));
         let unknown = format!("{RULE}phase.collective = {{ rto_min = \"10ms\" }}\n");
