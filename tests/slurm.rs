@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sweep as a job array of a real Slurm, by packaging/slurm/sweep.sbatch.
+//! What packaging/slurm has, in a real Slurm: a sweep as a job array, and rules for a job while it runs.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
 mod support;
@@ -56,6 +56,11 @@ struct Slurm {
 impl Slurm {
     /// `None`, with a line that says why, where it cannot run.
     fn start() -> Option<Slurm> {
+        Slurm::start_with(|_| ())
+    }
+
+    /// With what `prepare` puts into its folder.
+    fn start_with(prepare: impl FnOnce(&Path)) -> Option<Slurm> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped: not root");
             return None;
@@ -67,6 +72,7 @@ impl Slurm {
         let folder = tempfile::tempdir().unwrap();
         // Clients of munge, whoever they are, must get to its socket.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        prepare(folder.path());
         let namespaces = Command::new("unshare")
             .args([
                 "--net",
@@ -225,4 +231,83 @@ fn a_job_array_makes_a_sweep_and_a_job_after_it_merges_the_parts() {
     let (is_merged, said) = slurm.complete(&[], "again");
     assert!(is_merged, "{said}");
     assert_equal(&slurm, "one", "again");
+}
+
+/// A stand-in for the daemon: what is applied must be a good policy, and is kept.
+const APPLIES: &str = r#"#!/bin/sh
+[ "$1 $2" = "policy apply" ] && "$REAL" policy check "$3" && cp "$3" "$FOLDER/applied"
+"#;
+
+const OF_PARTITION: &str = r#"[[rule]]
+name = "mpi-@JOB@"
+cgroup = "@CGROUP@"
+pacing_rate = "450mbit"
+"#;
+
+const OF_NODE: &str = r#"[[rule]]
+name = "all"
+pacing_rate = "1gbit"
+"#;
+
+/// Prolog and Epilog, with this folder's files in place of the node's.
+fn prepare_job_rules(folder: &Path) {
+    let script = repository().join("packaging/slurm/job.sh");
+    let folder_name = text(folder);
+    let wrapper = format!(
+        "#!/bin/sh\nexport REAL='{FATPATH}' FOLDER='{folder_name}' FATPATH='{folder_name}/applies'\n\
+         export FATPATH_POLICY='{folder_name}/policy.toml' FATPATH_SLURM='{folder_name}/partitions'\n\
+         export FATPATH_JOBS='{folder_name}/jobs'\nexec '{}'\n",
+        script.display()
+    );
+    let job = folder.join("job");
+    let more = format!("Prolog={0}\nEpilog={0}\n", job.display());
+    fs::create_dir(folder.join("partitions")).unwrap();
+    for (name, content) in [
+        ("job", wrapper.as_str()),
+        ("applies", APPLIES),
+        ("more.conf", more.as_str()),
+        ("policy.toml", OF_NODE),
+        ("partitions/all.toml", OF_PARTITION),
+    ] {
+        let file = folder.join(name);
+        fs::write(&file, content).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "long"]
+fn a_job_has_the_rules_of_its_partition_while_it_runs() {
+    let Some(slurm) = Slurm::start_with(prepare_job_rules) else {
+        return;
+    };
+    let words = [
+        "sbatch",
+        "--parsable",
+        "--wait",
+        "--wrap",
+        "cp applied during",
+    ];
+    let job = slurm
+        .command(&words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let job = finished(job);
+    assert!(job.status.success(), "{job:?}");
+    let job = String::from_utf8(job.stdout).unwrap();
+    let (job, of_job) = (
+        job.trim(),
+        fs::read_to_string(slurm.path("during")).unwrap(),
+    );
+    let cgroup = format!("/system.slice/slurmstepd.scope/job_{job}");
+    let expected = OF_PARTITION
+        .replace("@JOB@", job)
+        .replace("@CGROUP@", &cgroup);
+    assert_eq!(of_job, expected + OF_NODE);
+    let applied = || fs::read_to_string(slurm.path("applied")).unwrap();
+    until("the rules are gone", || {
+        (applied() == OF_NODE).then_some(())
+    });
 }

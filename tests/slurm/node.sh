@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # A Slurm of one node in the folder $1, with a loopback, a host name and processes of its own: it is the first process
-# of their namespace, so all of them end with it.
+# of their namespace, so all of them end with it. What the file more.conf there has is added to its configuration.
 set -eu
 cd "$1"
 ip link set lo up
@@ -34,6 +34,9 @@ SelectTypeParameters=CR_Core
 NodeName=node NodeAddr=127.0.0.1 CPUs=2
 PartitionName=all Nodes=node Default=YES MaxTime=INFINITE State=UP
 EOF
+if [ -f more.conf ]; then
+    cat more.conf >>slurm.conf
+fi
 export SLURM_CONF="$1/slurm.conf"
 # Returns when it listens.
 munged --origin=127.0.0.1 --key-file="$1/munge.key" --socket="$1/munge.socket" \
