@@ -168,8 +168,10 @@ int main(int argc, char **argv)
 		if (strcmp(parts[i].name, argv[1]))
 			continue;
 		took = parts[i].run();
-		if (rank == 0)
+		if (rank == 0) {
 			printf("%f %f\n", took.seconds, took.bytes);
+			fflush(stdout);
+		}
 		MPI_Finalize();
 		return 0;
 	}
