@@ -347,7 +347,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	keep(sk, cookie_of(tp));
 	follow_phase(sk);
 	/* Or it would go on at the rate of before until the first acknowledgement. */
-	if (follow_shared_rate(sk))
+	if (follow_shared_rate(sk, 1))
 		sk->sk_pacing_rate = unheld_bytes_per_s(sk);
 	if (!is_start_paced(sk))
 		unpace(sk);
@@ -383,7 +383,7 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		learn(tcp(sk), sample);
 	if (is_flagged(tcp(sk), LAW_PHASES))
 		follow_phase(sk);
-	follow_shared_rate(sk);
+	follow_shared_rate(sk, 0);
 	if (!is_start_paced(sk))
 		unpace(sk);
 }

@@ -25,7 +25,7 @@ struct phase_change {
 struct phase_of_flow {
 	struct cc_kept kept;
 	u32 law_number; /* whose memory is kept, as law_named() says it */
-	u32 pad;
+	u32 from_seq;	/* what is sent in the phase that the flow is in begins here */
 	struct cc_window window;
 	struct phase_change change;
 };
@@ -110,6 +110,15 @@ static __always_inline void change_window(struct sock *sk, const struct fp_rule 
 	left = law_number_at(tp, LAW_MEMORY_SHIFT);
 	set_law_number_at(tp, LAW_MEMORY_SHIFT, of->law_number);
 	of->law_number = left;
+	of->from_seq = tp->snd_nxt;
+}
+
+/* An acknowledgement may be of what the phase before sent. */
+static __always_inline int has_sent_in_phase(struct sock *sk)
+{
+	struct phase_of_flow *of = bpf_sk_storage_get(&kept_phases, sk, NULL, 0);
+
+	return !of || tcp(sk)->snd_nxt != of->from_seq;
 }
 
 /* Recovery ends in the phase in which the loss was found, and what is left of the window belongs to it. */

@@ -8,6 +8,7 @@
 #define FATPATH_SHARED_RATE_H
 
 #include "law_flow.h"
+#include "phase_flow.h"
 #include "settings.h"
 #include "../cc/senders.h"
 
@@ -19,8 +20,11 @@ struct {
 	__type(value, struct cc_senders);
 } senders SEC(".maps");
 
-/* 1 = the flow has another part of the rate. */
-static __always_inline int follow_shared_rate(struct sock *sk)
+/*
+ * `sends`: a transmission begins. Otherwise the flow is acknowledged, which counts in the phase in which it sent. 1 = it has
+ * another part of the rate.
+ */
+static __always_inline int follow_shared_rate(struct sock *sk, int sends)
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct cc_senders *those;
@@ -31,7 +35,7 @@ static __always_inline int follow_shared_rate(struct sock *sk)
 	if (sk->sk_max_pacing_rate == ~0ul)
 		return 0;
 	flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
-	if (!flow || !flow->wanted.shares_rate)
+	if (!flow || !flow->wanted.shares_rate || !(sends || has_sent_in_phase(sk)))
 		return 0;
 	phase = flow->phase_given & (FP_PHASES - 1);
 	place = flow->rule_id * FP_PHASES + phase;

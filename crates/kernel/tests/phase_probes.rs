@@ -160,6 +160,55 @@ fn a_phase_has_its_own_flows_that_send() {
     wait_for_rates(&loaded, &all(third, third));
 }
 
+/// A flow whose last segment of a phase is acknowledged when the phase is over sends no more, and has no part outside.
+#[test]
+fn what_a_phase_sent_is_not_counted_outside() {
+    let Some(_alone) = alone() else { return };
+    let rule = "pacing_rate = '800mbit/n'\nphase.collective = { pacing_rate = '80mbit/n' }";
+    let (loaded, _phases) = followed("late", rule, || ());
+    let (late, own) = (connected(), connected());
+    wait_for_rates(&loaded, &[(&late, 400_000_000), (&own, 400_000_000)]);
+    fatpath_test_collective(&mut || {
+        wait_for_rates(&loaded, &[(&late, 40_000_000), (&own, 40_000_000)]);
+        // Until neither is counted outside any more.
+        std::thread::sleep(Duration::from_millis(500));
+        delay_acknowledgements(&late);
+        (&late.0).write_all(b"x").unwrap();
+    });
+    // The acknowledgement comes within 40 ms, and changes the flow's phase.
+    let end = Instant::now() + PATIENCE;
+    let is_changed = || rate(&late, &loaded.kernel.flows().unwrap()) != Some(40_000_000);
+    while !is_changed() {
+        assert!(Instant::now() < end, "no acknowledgement");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (&own.0).write_all(b"x").unwrap();
+    (&own.1).read_exact(&mut [0]).unwrap();
+    let known = loaded.kernel.flows().unwrap();
+    assert_eq!(rate(&own, &known), Some(800_000_000));
+}
+
+/// The receiver's are delayed from now on (TCP_QUICKACK = 0).
+fn delay_acknowledgements(flow: &Flow) {
+    let off = 0;
+    // SAFETY: an open socket, and a value of that length.
+    let answer = unsafe {
+        let (level, option, length) = (
+            libc::IPPROTO_TCP,
+            libc::TCP_QUICKACK,
+            size_of::<i32>() as u32,
+        );
+        libc::setsockopt(
+            flow.1.as_raw_fd(),
+            level,
+            option,
+            (&raw const off).cast(),
+            length,
+        )
+    };
+    assert_eq!(answer, 0);
+}
+
 /// Bytes of data in a segment, small, so that the window bounds the flow.
 const SEGMENT_BYTES: usize = 500;
 
