@@ -132,7 +132,7 @@ impl Ends<'_> {
     pub(super) fn shared_rate(&self) -> Option<(&str, u64)> {
         let (here, there) = (self.names.sender, self.names.receiver);
         let rate_bps = self.applied(here, there).shared(Setting::PacingRate)?;
-        Some((&self.rule(here, there)?.name, rate_bps))
+        Some((self.rule(here, there)?.name.as_str(), rate_bps))
     }
 
     /// What the rule that a host's end of the flow meets gives it; nothing where there is none.
