@@ -10,8 +10,9 @@ use crate::report::Connection;
 use crate::segment::{End, Segment};
 use crate::verdict::Verdict;
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// Of segments that are not acknowledged, each direction of n connections remembers an n-th of this (32 bytes each), and of
 /// retransmissions a quarter of it; what it remembers stays when more connections come.
@@ -84,10 +85,14 @@ type Key = (End, End);
 pub struct Analysis {
     limits: Limits,
     counts: Counts,
-    places: HashMap<Key, usize, FixedState>,
+    hasher: FixedState,
+    /// Of slots, by their keys, which are beside what a segment touches anyway: so the table itself stays in a cache.
+    places: HashTable<usize>,
     slots: Vec<Option<Slot>>,
     /// What the states of all slots hold.
     held_bytes: usize,
+    /// By how many are followed.
+    room: Room,
     /// Where the search for a connection to end goes on.
     hand: usize,
     free: Vec<usize>,
@@ -113,9 +118,11 @@ impl Analysis {
         Analysis {
             limits,
             counts: Counts::default(),
-            places: HashMap::with_hasher(FixedState::with_seed(limits.seed)),
+            hasher: FixedState::with_seed(limits.seed),
+            places: HashTable::new(),
             slots: Vec::new(),
             held_bytes: 0,
+            room: room(0),
             hand: 0,
             free: Vec::new(),
             last: None,
@@ -147,8 +154,9 @@ impl Analysis {
             true => decode_in_tunnels(frame),
             false => decode(frame),
         };
-        let none = match decoded {
-            Ok(segment) => return Some(self.take_segment(&segment)),
+        // By reference: to move a segment that has just been written costs a tenth of all.
+        let none = match &decoded {
+            Ok(segment) => return Some(self.take_segment(segment)),
             Err(none) => none,
         };
         let count = match none {
@@ -184,10 +192,10 @@ impl Analysis {
         let key = (source.min(destination), source.max(destination));
         let known = self.last.filter(|(last, _)| *last == key);
         let known = known.map(|(_, place)| place);
-        let known = known.or_else(|| self.places.get(&key).copied());
+        let known = known.or_else(|| self.place_of(&key));
         let place = known.unwrap_or_else(|| self.begin(key, segment));
         self.last = Some((key, place));
-        let room = self.room();
+        let room = self.room;
         let slot = self.slots[place].as_mut().expect("found by its place");
         if known.is_some() && slot.state.is_succeeded_by(segment) {
             self.counts.connections += 1;
@@ -207,6 +215,16 @@ impl Analysis {
             self.evict();
         }
         verdict
+    }
+
+    fn place_of(&self, key: &Key) -> Option<usize> {
+        let is_its = |place: &usize| {
+            self.slots[*place]
+                .as_ref()
+                .is_some_and(|slot| slot.key == *key)
+        };
+        let hash = self.hasher.hash_one(key);
+        self.places.find(hash, is_its).copied()
     }
 
     fn begin(&mut self, key: Key, segment: &Segment) -> usize {
@@ -231,7 +249,11 @@ impl Analysis {
                 self.slots.len() - 1
             }
         };
-        self.places.insert(key, place);
+        let (hasher, slots) = (&self.hasher, &self.slots);
+        let slot = |place: &usize| slots[*place].as_ref().expect("each place has its slot");
+        let hash_of = |place: &usize| hasher.hash_one(slot(place).key);
+        self.places.insert_unique(hash_of(&place), place, hash_of);
+        self.room = room(self.places.len());
         place
     }
 
@@ -246,7 +268,10 @@ impl Analysis {
                 slot.is_active = false;
                 continue;
             }
-            self.places.remove(&slot.key);
+            let hash = self.hasher.hash_one(slot.key);
+            let found = self.places.find_entry(hash, |place| *place == self.hand);
+            found.expect("each slot has its place").remove();
+            self.room = room(self.places.len());
             self.ended.push(slot.state.finish());
             self.held_bytes -= slot.held_bytes;
             self.slots[self.hand] = None;
@@ -254,14 +279,6 @@ impl Analysis {
             self.counts.evicted += 1;
             self.last = None;
             return;
-        }
-    }
-
-    fn room(&self) -> Room {
-        let each = SEGMENTS / self.places.len().max(1);
-        Room {
-            segments: each.clamp(16, MAX_SEGMENTS),
-            retransmissions: (each / 4).clamp(16, 1024),
         }
     }
 
@@ -298,5 +315,14 @@ impl Analysis {
         ended.extend(left.map(|slot| slot.state.finish()));
         ended.sort_by_key(|connection| connection.flow);
         (ended, self.counts)
+    }
+}
+
+/// What is remembered of each of so many connections.
+fn room(connections: usize) -> Room {
+    let each = SEGMENTS / connections.max(1);
+    Room {
+        segments: each.clamp(16, MAX_SEGMENTS),
+        retransmissions: (each / 4).clamp(16, 1024),
     }
 }

@@ -8,6 +8,7 @@ use crate::reader::Frame;
 use crate::segment::{Ecn, End, Segment, flag};
 use etherparse::{IpNumber, LaxIpSlice};
 use serde::Serialize;
+use std::net::Ipv4Addr;
 
 /// `LINKTYPE_…` of <https://www.tcpdump.org/linktypes.html>.
 mod link_type {
@@ -41,6 +42,11 @@ const MAX_TUNNELS: usize = 4;
 const MAX_TAGS: usize = 4;
 
 const TCP_HEADER_BYTES: usize = 20;
+
+/// RFC 791, section 3.1: without options; version and length of such a header; more fragments, and the fragment's offset.
+const IPV4_HEADER_BYTES: usize = 20;
+const IPV4_NO_OPTIONS: u8 = 0x45;
+const IPV4_FRAGMENT: u16 = 0x3fff;
 
 /// Why a frame is no segment of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -95,8 +101,48 @@ fn ip_packet(packet: &[u8]) -> Result<LaxIpSlice<'_>, NoSegment> {
     Ok(read?.0)
 }
 
+/// A segment in its IP packet.
+#[derive(Debug, PartialEq, Eq)]
+struct Carried<'b> {
+    /// Source and destination; those of IPv4 as [`End`] has them.
+    addresses: [u128; 2],
+    ecn: Ecn,
+    ip_id: Option<u16>,
+    /// As much of the segment as was captured.
+    tcp: &'b [u8],
+    /// How long it was on the wire.
+    wire_bytes: usize,
+}
+
 /// `packet` lies in the frame.
 fn segment(frame: &Frame<'_>, packet: &[u8]) -> Result<Segment, NoSegment> {
+    match &plain(packet) {
+        Some(carried) => tcp(frame.time_ns, carried),
+        None => tcp(frame.time_ns, &carried_by_any(frame, packet)?),
+    }
+}
+
+/// What nearly all segments are carried in: IPv4 without options, not fragmented. Of anything else, nothing is said.
+fn plain(packet: &[u8]) -> Option<Carried<'_>> {
+    let (header, rest) = packet.split_first_chunk::<IPV4_HEADER_BYTES>()?;
+    let be_u16 = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let is_fragment = be_u16(6) & IPV4_FRAGMENT != 0;
+    if header[0] != IPV4_NO_OPTIONS || is_fragment || header[9] != IpNumber::TCP.0 {
+        return None;
+    }
+    let wire_bytes = usize::from(be_u16(2)).checked_sub(IPV4_HEADER_BYTES)?;
+    let address = |at: usize| mapped([0, 1, 2, 3].map(|i| header[at + i]));
+    Some(Carried {
+        addresses: [address(12), address(16)],
+        ecn: Ecn::of(header[1]),
+        ip_id: Some(be_u16(4)),
+        tcp: &rest[..wire_bytes.min(rest.len())],
+        wire_bytes,
+    })
+}
+
+/// In any IP packet.
+fn carried_by_any<'b>(frame: &Frame<'_>, packet: &'b [u8]) -> Result<Carried<'b>, NoSegment> {
     // What lies between the frame's beginning and the packet is not the packet's.
     let before_bytes = packet.as_ptr().addr() - frame.data.as_ptr().addr();
     let packet_wire_bytes = (frame.wire_bytes as usize).saturating_sub(before_bytes);
@@ -111,12 +157,15 @@ fn segment(frame: &Frame<'_>, packet: &[u8]) -> Result<Segment, NoSegment> {
         _ => return Err(tunnel::why_none(payload)),
     }
     let header_bytes = payload.payload.as_ptr().addr() - packet.as_ptr().addr();
-    let transport_wire_bytes = packet_bytes(&ip, packet_wire_bytes).checked_sub(header_bytes);
-    tcp(
-        frame.time_ns,
-        &ip,
-        transport_wire_bytes.ok_or(NoSegment::Malformed)?,
-    )
+    let wire_bytes = packet_bytes(&ip, packet_wire_bytes).checked_sub(header_bytes);
+    let (addresses, ecn, ip_id) = of_ip(&ip);
+    Ok(Carried {
+        addresses,
+        ecn,
+        ip_id,
+        tcp: payload.payload,
+        wire_bytes: wire_bytes.ok_or(NoSegment::Malformed)?,
+    })
 }
 
 /// Where parsing of extension headers stopped.
@@ -186,8 +235,33 @@ fn packet_bytes(ip: &LaxIpSlice<'_>, wire_bytes: usize) -> usize {
     }
 }
 
-fn tcp(time_ns: i64, ip: &LaxIpSlice<'_>, wire_bytes: usize) -> Result<Segment, NoSegment> {
-    let header = ip.payload().payload;
+fn of_ip(ip: &LaxIpSlice<'_>) -> ([u128; 2], Ecn, Option<u16>) {
+    match ip {
+        LaxIpSlice::Ipv4(v4) => {
+            let header = v4.header();
+            (
+                [header.source(), header.destination()].map(mapped),
+                Ecn::of(header.ecn().value()),
+                Some(header.identification()),
+            )
+        }
+        LaxIpSlice::Ipv6(v6) => {
+            let header = v6.header();
+            (
+                [header.source(), header.destination()].map(u128::from_be_bytes),
+                Ecn::of(header.traffic_class()),
+                None,
+            )
+        }
+    }
+}
+
+fn mapped(address: [u8; 4]) -> u128 {
+    Ipv4Addr::from(address).to_ipv6_mapped().to_bits()
+}
+
+fn tcp(time_ns: i64, carried: &Carried<'_>) -> Result<Segment, NoSegment> {
+    let (header, wire_bytes) = (carried.tcp, carried.wire_bytes);
     let fixed = header.first_chunk::<TCP_HEADER_BYTES>();
     let fixed = fixed.ok_or(NoSegment::CutShort)?;
     let be_u32 = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| fixed[at + i]));
@@ -198,19 +272,19 @@ fn tcp(time_ns: i64, ip: &LaxIpSlice<'_>, wire_bytes: usize) -> Result<Segment, 
     }
     let options_end = header_bytes.min(header.len());
     let flags = fixed[13];
-    let (source, destination, ecn, ip_id) = ends(ip, be_u16(0), be_u16(2));
+    let [source, destination] = carried.addresses;
     Ok(Segment {
         time_ns,
-        source,
-        destination,
+        source: End::at(source, be_u16(0)),
+        destination: End::at(destination, be_u16(2)),
         seq: be_u32(4),
         ack: if flags & flag::ACK != 0 { be_u32(8) } else { 0 },
         flags,
         window: be_u16(14),
         // The length of a frame is a u32, that of a packet a u16.
         payload_bytes: (wire_bytes - header_bytes) as u32,
-        ip_id,
-        ecn,
+        ip_id: carried.ip_id,
+        ecn: carried.ecn,
         options: Options::read(
             &header[TCP_HEADER_BYTES..options_end],
             options_end < header_bytes,
@@ -218,25 +292,41 @@ fn tcp(time_ns: i64, ip: &LaxIpSlice<'_>, wire_bytes: usize) -> Result<Segment, 
     })
 }
 
-fn ends(ip: &LaxIpSlice<'_>, from: u16, to: u16) -> (End, End, Ecn, Option<u16>) {
-    match ip {
-        LaxIpSlice::Ipv4(v4) => {
-            let header = v4.header();
-            (
-                End::v4(header.source(), from),
-                End::v4(header.destination(), to),
-                Ecn::of(header.ecn().value()),
-                Some(header.identification()),
-            )
-        }
-        LaxIpSlice::Ipv6(v6) => {
-            let header = v6.header();
-            (
-                End::v6(header.source(), from),
-                End::v6(header.destination(), to),
-                Ecn::of(header.traffic_class()),
-                None,
-            )
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Bytes that decide what a packet is are often those of a plain one.
+        #[test]
+        fn a_plain_packet_is_read_as_any_other(
+            mut packet in prop::collection::vec(any::<u8>(), 0..80),
+            first in prop_oneof![4 => Just(IPV4_NO_OPTIONS), 1 => any::<u8>()],
+            length in prop_oneof![4 => 0_u16..90, 1 => any::<u16>()],
+            fragment in prop_oneof![4 => Just(0x4000_u16), 1 => any::<u16>()],
+            protocol in prop_oneof![4 => Just(6_u8), 1 => any::<u8>()],
+        ) {
+            if let Some(header) = packet.first_chunk_mut::<IPV4_HEADER_BYTES>() {
+                header[0] = first;
+                header[2..4].copy_from_slice(&length.to_be_bytes());
+                header[6..8].copy_from_slice(&fragment.to_be_bytes());
+                header[9] = protocol;
+            }
+            let frame = Frame {
+                time_ns: 0,
+                link_type: link_type::RAW,
+                wire_bytes: packet.len() as u32,
+                data: &packet,
+            };
+            let any = carried_by_any(&frame, &packet);
+            let is_plain = (first, fragment & 0x3fff, protocol) == (IPV4_NO_OPTIONS, 0, 6)
+                && packet.len() >= IPV4_HEADER_BYTES
+                && length >= 20;
+            match plain(&packet) {
+                Some(plain) => prop_assert_eq!(any, Ok(plain)),
+                None => prop_assert!(!is_plain),
+            }
         }
     }
 }

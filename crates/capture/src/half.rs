@@ -77,6 +77,7 @@ pub(crate) struct Half {
     closed_since_ns: Option<i64>,
 
     last_packet_ns: Option<i64>,
+    gap_max_ns: i64,
     last_data_ns: i64,
     first_data_ns: Option<i64>,
     last_acked_ns: Option<i64>,
@@ -113,8 +114,8 @@ impl Half {
         self.count_marks(segment);
         let time_ns = segment.time_ns;
         if let Some(last_ns) = self.last_packet_ns {
-            let gap_us = time_ns.saturating_sub(last_ns) as f64 / 1000.0;
-            self.report.gap_max_us = self.report.gap_max_us.max(gap_us);
+            let gap_ns = time_ns.saturating_sub(last_ns);
+            self.gap_max_ns = self.gap_max_ns.max(gap_ns);
         }
         self.last_packet_ns = Some(time_ns);
         if let Some((tsval, _)) = segment.options.timestamps {
@@ -325,6 +326,7 @@ impl Half {
         report.zero_window_us = us(self.closed_ns);
         report.window_limited_us = us(self.limited_ns);
         report.idle_us = us(self.idle_ns);
+        report.gap_max_us = us(self.gap_max_ns);
         report.timeout_wait_us = us(self.timeout_wait_ns);
         report.reordering_us = us(self.reordering_ns);
         report.rtt = self.rtt.summary();

@@ -39,6 +39,7 @@ pub struct Options {
 
 impl Options {
     /// Reads `bytes`, what was captured of the options.
+    #[inline]
     pub fn read(bytes: &[u8], is_cut: bool) -> Options {
         let mut options = Options {
             is_cut,

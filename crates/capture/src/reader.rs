@@ -4,10 +4,7 @@
 
 use crate::about::About;
 use crate::pcapng::Section;
-use pcap_parser::{
-    LegacyPcapBlock, PcapHeader, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified,
-    parse_pcap_header,
-};
+use pcap_parser::{PcapHeader, parse_pcap_header};
 use std::io::{ErrorKind, Read};
 
 /// Larger than any packet that Linux hands to a capture (`MAXIMUM_SNAPLEN` of tcpdump is 256 KiB), with room for the
@@ -63,8 +60,18 @@ pub struct Frame<'b> {
 }
 
 enum Format {
-    Pcap(PcapHeader),
+    Pcap(Pcap),
     Pcapng(Section),
+}
+
+/// What the header of a pcap file says of its records.
+#[derive(Clone, Copy)]
+struct Pcap {
+    is_big_endian: bool,
+    /// Before the frame.
+    header_bytes: usize,
+    ns_per_fraction: i64,
+    link_type: i32,
 }
 
 /// Reads frames.
@@ -103,14 +110,14 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    fn pcap_header(&mut self) -> Result<PcapHeader, ReadError> {
+    fn pcap_header(&mut self) -> Result<Pcap, ReadError> {
         if !self.fill(PCAP_HEADER_BYTES)? {
             return Err(ReadError::UnknownFormat);
         }
         let parsed = parse_pcap_header(self.ahead()).map(|(_, header)| header);
         let header = parsed.map_err(|_| ReadError::UnknownFormat)?;
         self.skip(PCAP_HEADER_BYTES);
-        Ok(header)
+        Ok(Pcap::of(&header))
     }
 
     /// The next frame; none at the end of the file.
@@ -135,26 +142,23 @@ impl<R: Read> Reader<R> {
     }
 
     fn next_pcap(&mut self) -> Result<Option<Frame<'_>>, ReadError> {
-        let Format::Pcap(header) = &self.format else {
+        let Format::Pcap(pcap) = self.format else {
             return Ok(None);
         };
-        let header = header.clone();
-        let is_modified = header.magic_number == PCAP_MODIFIED_MAGIC;
-        let header_bytes = if is_modified { 24 } else { 16 };
-        if !self.fill_or_end(header_bytes)? {
+        if !self.fill_or_end(pcap.header_bytes)? {
             return Ok(None);
         }
-        let length = self.u32_at(8, header.is_bigendian()) as usize;
-        let record_bytes = header_bytes + length;
+        let [s, fraction, kept_bytes, wire_bytes] =
+            [0, 4, 8, 12].map(|at| self.u32_at(at, pcap.is_big_endian));
+        let record_bytes = pcap.header_bytes + kept_bytes as usize;
         self.fill_record(record_bytes)?;
-        let record = self.take(record_bytes);
-        let parsed = match (header.is_bigendian(), is_modified) {
-            (true, _) => parse_pcap_frame_be(record),
-            (false, false) => parse_pcap_frame(record),
-            (false, true) => parse_pcap_frame_modified(record),
-        };
-        let (_, block) = parsed.expect("the whole record is there");
-        Ok(Some(frame_of(&header, &block)))
+        Ok(Some(Frame {
+            // Both factors are below 2^32.
+            time_ns: i64::from(s) * 1_000_000_000 + i64::from(fraction) * pcap.ns_per_fraction,
+            link_type: pcap.link_type,
+            wire_bytes,
+            data: &self.take(record_bytes)[pcap.header_bytes..],
+        }))
     }
 
     fn next_pcapng(&mut self) -> Result<Option<Frame<'_>>, ReadError> {
@@ -280,17 +284,20 @@ impl<R: Read> Reader<R> {
     }
 }
 
-fn frame_of<'b>(header: &PcapHeader, block: &LegacyPcapBlock<'b>) -> Frame<'b> {
-    let fraction_ns = match header.is_nanosecond_precision() {
-        true => 1,
-        false => 1000,
-    };
-    Frame {
-        // Both factors are below 2^32.
-        time_ns: i64::from(block.ts_sec) * 1_000_000_000 + i64::from(block.ts_usec) * fraction_ns,
-        // The upper half may tell of a frame check sequence.
-        link_type: header.network.0 & 0xffff,
-        wire_bytes: block.origlen,
-        data: block.data,
+impl Pcap {
+    fn of(header: &PcapHeader) -> Pcap {
+        Pcap {
+            is_big_endian: header.is_bigendian(),
+            header_bytes: match header.magic_number {
+                PCAP_MODIFIED_MAGIC => 24,
+                _ => 16,
+            },
+            ns_per_fraction: match header.is_nanosecond_precision() {
+                true => 1,
+                false => 1000,
+            },
+            // The upper half may tell of a frame check sequence.
+            link_type: header.network.0 & 0xffff,
+        }
     }
 }

@@ -4,7 +4,7 @@
 use crate::options::Options;
 use serde::{Serialize, Serializer};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Flags of the TCP header (RFC 9293, section 3.1; RFC 3168 for the last two).
 pub mod flag {
@@ -44,12 +44,8 @@ impl End {
         }
     }
 
-    pub(crate) fn v4(address: [u8; 4], port: u16) -> End {
-        End::new(IpAddr::V4(Ipv4Addr::from(address)), port)
-    }
-
-    pub(crate) fn v6(address: [u8; 16], port: u16) -> End {
-        let address = u128::from_be_bytes(address);
+    /// An IPv4 address is mapped.
+    pub(crate) fn at(address: u128, port: u16) -> End {
         End { address, port }
     }
 
