@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a run, and what the archive and the schedule make of it.
 
-use crate::{Test, Unit, Values};
+use crate::{Measured, Test, Unit};
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 
 /// A run that ended, with what its output was read as.
@@ -9,11 +9,11 @@ pub fn outcome(
     test: &Test,
     start_us: i64,
     duration_s: f64,
-    read: Result<Values, TestNote>,
+    read: Result<Measured, TestNote>,
 ) -> TestOutcome {
-    let (values, note) = match read {
-        Ok(values) => (values, None),
-        Err(note) => (Values::new(), Some(note)),
+    let (measured, note) = match read {
+        Ok(measured) => (measured, None),
+        Err(note) => (Measured::default(), Some(note)),
     };
     TestOutcome {
         test: test.name.clone(),
@@ -23,7 +23,8 @@ pub fn outcome(
         due_us: None,
         start_us,
         duration_s,
-        values,
+        values: measured.values,
+        flows: measured.flows,
         note,
     }
 }

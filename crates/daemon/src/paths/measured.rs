@@ -318,6 +318,7 @@ mod tests {
             start_us: now_us(),
             duration_s: 1.0,
             values: values.into_iter().map(value).collect(),
+            flows: Vec::new(),
             note: None,
         };
         state.take_test(peer.parse().unwrap(), &outcome);
