@@ -56,6 +56,27 @@ pub(crate) fn main_of(outcome: &TestOutcome) -> Option<&(f64, Unit)> {
     named.or_else(first)
 }
 
+/// A rate with this doubt, a share of it, is no better than none: half or twice as much may be true.
+const MOST_DOUBT: f64 = 0.5;
+
+/// Round-trip time of the path that was measured, µs.
+pub fn rtt_us(outcome: &TestOutcome) -> Option<f64> {
+    let rtt = |unit| first_of(outcome, &["rtt_min", "rtt_avg", "rtt"], unit);
+    rtt("ms").map(|ms| ms * 1e3).or_else(|| rtt("us"))
+}
+
+/// Rate of the path that was measured, bits a second, unless it is in too much doubt.
+pub fn rate_bps(outcome: &TestOutcome) -> Option<f64> {
+    let doubt = first_of(outcome, &["rate_doubt"], "1");
+    let is_sure = doubt.is_none_or(|doubt| doubt < MOST_DOUBT);
+    first_of(outcome, &["rate", "goodput"], "b/s").filter(|_| is_sure)
+}
+
+fn first_of(outcome: &TestOutcome, names: &[&str], unit: &str) -> Option<f64> {
+    let mut values = names.iter().filter_map(|name| outcome.values.get(*name));
+    values.find(|(_, of)| of == unit).map(|(value, _)| *value)
+}
+
 /// Something failed.
 pub fn error(message: impl Into<String>) -> TestNote {
     TestNote {
