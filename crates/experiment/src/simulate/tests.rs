@@ -196,7 +196,7 @@ fn a_rules_bounds_on_bursts_reach_the_flow() {
 }
 
 /// Their programs are no iperf3, or use options of it that the simulator does not have.
-const OF_THE_KERNEL: [&str; 7] = [
+const OF_THE_KERNEL: [&str; 8] = [
     "captured.toml",
     "mpi/programs.toml",
     "nicely.toml",
@@ -204,6 +204,7 @@ const OF_THE_KERNEL: [&str; 7] = [
     "lan-kernel.toml",
     "fairness.toml",
     "ntaf/dynamic.toml",
+    "ntaf/schedule.toml",
 ];
 
 #[test]
@@ -246,7 +247,8 @@ fn fs_files(folder: &Path) -> Vec<PathBuf> {
 
 fn is_scenario(file: &Path) -> bool {
     let name = file.to_string_lossy();
-    name.ends_with(".toml") && !name.ends_with("-policy.toml")
+    let mut of_daemons = ["-policy.toml", "-measure.toml"].into_iter();
+    name.ends_with(".toml") && !of_daemons.any(|end| name.ends_with(end))
 }
 
 #[test]
