@@ -234,6 +234,7 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     cluster
         .psql("site", "ALTER DATABASE site SET log_statement = 'all'")
         .unwrap();
+    let flows = flows_at_site;
     let first = ended_flow();
     until("the wrong password to be said", || {
         let said = status(&daemon)["store_error"].as_str()?.to_owned();
@@ -242,10 +243,6 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
     });
     // The daemon reads it for each connection.
     std::fs::rename(cluster.password_file(PASSWORD).unwrap(), &file).unwrap();
-    let flows = |cluster: &Cluster, local: SocketAddr| {
-        let counted = format!("SELECT count(*) FROM fatpath.flow WHERE local = '{local}'");
-        cluster.psql("site", &counted).unwrap_or_default()
-    };
     until("the flow at the site", || {
         (flows(&cluster, first) == "1").then_some(())
     });
@@ -320,6 +317,76 @@ fn a_site_has_the_flows_of_a_host_once_also_over_a_crash_of_its_server() {
         !said.contains(PASSWORD) && !said.contains("a wrong one"),
         "{said}"
     );
+}
+
+/// How many flows of a site's store had this address at the host, as the server says it.
+fn flows_at_site(cluster: &Cluster, local: SocketAddr) -> String {
+    let counted = format!("SELECT count(*) FROM fatpath.flow WHERE local = '{local}'");
+    cluster.psql("site", &counted).unwrap_or_default()
+}
+
+/// Each batch takes as long as on a disk that is slow.
+const SLOW: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(2); RETURN NULL; END $$; \
+     CREATE TRIGGER slow AFTER INSERT ON fatpath.record FOR EACH STATEMENT EXECUTE FUNCTION slow()";
+
+/// The transaction in which the server writes a batch, slowly.
+fn batch_under_way(cluster: &Cluster) -> Option<String> {
+    let begin = "SELECT xact_start FROM pg_stat_activity WHERE application_name = 'fatpath' AND wait_event = 'PgSleep'";
+    let begin = cluster.psql("site", begin).unwrap();
+    (!begin.is_empty()).then_some(begin)
+}
+
+#[test]
+fn a_slow_store_holds_nothing_up_and_has_all_once() {
+    let Some(_alone) = alone() else { return };
+    let Some(cluster) = Cluster::for_test() else {
+        return;
+    };
+    let (url, file) = (cluster.url(), cluster.password_file(PASSWORD).unwrap());
+    let server = format!("url = '{url}'\npassword_file = '{}'", file.display());
+    let mut daemon = Daemon::start(&policy().replace("[archive]", &format!("[archive]\n{server}")));
+    let mut locals = vec![ended_flow()];
+    until("the flow at the site", || {
+        (flows_at_site(&cluster, locals[0]) == "1").then_some(())
+    });
+    cluster.psql("site", SLOW).unwrap();
+    // While one batch is written a flow ends, is known, and the daemon says how it fares.
+    until("answers while a batch is written", || {
+        let before = batch_under_way(&cluster);
+        let local = ended_flow();
+        locals.push(local);
+        until("the flow in the memory", || {
+            (latest_flows_of(&daemon, local) == 1).then_some(())
+        });
+        let stored = status(&daemon)["stored"].as_u64();
+        let is_same = before.is_some() && before == batch_under_way(&cluster);
+        (is_same && stored > Some(0)).then_some(())
+    });
+    // A daemon that is killed meanwhile leaves a batch that nobody commits. What it has not in its spool yet is lost.
+    let taken = |daemon: &Daemon| {
+        let status = status(daemon);
+        status["stored"].as_u64().unwrap() + status["spool_events"].as_u64().unwrap()
+    };
+    until("a batch under way", || {
+        let before = taken(&daemon);
+        locals.push(ended_flow());
+        until("the flow in the spool", || {
+            (taken(&daemon) > before).then_some(())
+        });
+        batch_under_way(&cluster)
+    });
+    daemon.kill_9();
+    daemon.restart();
+    locals.push(ended_flow());
+    for local in &locals {
+        until("a flow at the site", || {
+            (flows_at_site(&cluster, *local) == "1").then_some(())
+        });
+    }
+    assert!(status(&daemon)["store_error"].is_null());
+    let all = "SELECT count(*), count(DISTINCT local) FROM fatpath.flow";
+    let all = cluster.psql("site", all).unwrap();
+    assert_eq!(all, format!("{0}|{0}", locals.len()));
 }
 
 /// Stores a log's line, and asks for what is stored: what is printed, or why not.

@@ -51,16 +51,23 @@ const TRUTHS: [(&str, &str, &str, f64, f64); 4] = [
     ("path_mtu", "tracepath", "path_mtu", 1500.0, 1500.0),
 ];
 
-#[test]
-fn real_tools_measure_an_emulated_path() {
-    let Some(_alone) = alone() else { return };
-    let lab = Lab::up("measure", "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'");
+const PATH: &str = "rate = '50mbit'\ndelay = '10ms'\nqueue = '1bdp'";
+
+/// iperf3 waits at `b` for one test.
+fn serve_once(lab: &Lab) {
     let server = ["iperf3", "--server", "--one-off"];
     drop(lab.command("b", &server).spawn().unwrap());
     until("iperf3 to listen", || {
         let listening = lab.output("b", &["ss", "-Hltn", "sport", "=", ":5201"]);
         listening.contains("5201").then_some(())
     });
+}
+
+#[test]
+fn real_tools_measure_an_emulated_path() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("measure", PATH);
+    serve_once(&lab);
     let peer = lab.address("b");
     let test = |(tool, ..): &(&str, &str, &str, f64, f64)| {
         format!(
@@ -183,6 +190,49 @@ fn a_test_runs_when_it_is_asked_for() {
             "{after} {slow}"
         );
     });
+    std::fs::remove_file(daemon.path("measure.toml")).unwrap();
+    daemon.hang_up();
+}
+
+#[test]
+fn a_test_of_throughput_says_what_the_instruments_saw_of_its_flows() {
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("flows", PATH);
+    serve_once(&lab);
+    let peer = lab.address("b");
+    let policy = POLICY.replace("10.78.0.0/24", &peer);
+    let daemon = Daemon::start_in(Some(&lab.namespace("a")), &policy);
+    let test =
+        "[[test]]\nname = 'rate'\ntool = 'iperf3'\nevery = '1h'\nduration = '2s'\nstreams = 2\n";
+    std::fs::write(
+        daemon.path("measure.toml"),
+        format!("{test}to = '{peer}'\n"),
+    )
+    .unwrap();
+    daemon.hang_up();
+    until("the file", || (status(&daemon)["tests"] == 1).then_some(()));
+    let outcome = daemon.json(&["measure", "now", "rate"]);
+    let run = until("its event", || runs(&daemon, "rate").pop());
+    assert_eq!(run["body"]["flows"], outcome["flows"]);
+    let flows = outcome["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 2, "{outcome}");
+    let mut acked = 0.0;
+    for flow in flows {
+        assert_eq!(flow["remote"], *format!("{peer}:5201"));
+        let summary = &flow["summary"];
+        assert_eq!(
+            (&summary["rule"], &summary["has_ended"]),
+            (&"far".into(), &true.into()),
+            "{outcome}"
+        );
+        let of = |variable: &str| summary["variables"][variable].as_f64().unwrap();
+        assert!((20e3..40e3).contains(&of("MinRTT")), "{flow}");
+        assert!(of("ElapsedSecs") >= 2.0, "{flow}");
+        acked += of("HCThruOctetsAcked");
+    }
+    // What the peer had read when the time was over is no more than what it acknowledged.
+    let bytes = outcome["values"]["bytes"][0].as_f64().unwrap();
+    assert!((bytes..2.0 * bytes).contains(&acked), "{acked} of {bytes}");
     std::fs::remove_file(daemon.path("measure.toml")).unwrap();
     daemon.hang_up();
 }

@@ -339,6 +339,9 @@ fn throughput_is_measured_by_a_server_that_lives_for_the_test() {
     let outcome: Value = serde_json::from_str(&ends.lab.output("a", &run)).unwrap();
     assert_eq!(outcome["tool"], "iperf3");
     assert!((5e6..15e6).contains(&bps(&outcome["values"])), "{outcome}");
+    let flows = outcome["flows"].as_array().unwrap();
+    let of_peer = |flow: &Value| flow["remote"] == *format!("{host}:5201");
+    assert!(flows.len() == 1 && of_peer(&flows[0]), "{outcome}");
 }
 
 #[test]

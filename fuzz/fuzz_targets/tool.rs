@@ -59,7 +59,8 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
 
 fuzz_target!(|output: &str| {
     for tool in TOOLS.iter() {
-        let Ok(values) = tool.read(output) else { continue };
+        let Ok(measured) = tool.read(output) else { continue };
+        let values = measured.values;
         assert!(values.len() <= MOST_VALUES, "{} values", values.len());
         assert!(values.values().all(|(value, _)| value.is_finite()), "{values:?}");
     }

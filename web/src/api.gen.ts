@@ -1974,6 +1974,19 @@ export interface components {
             /** Format: uint32 */
             srtt_us: number;
         };
+        /** @description A flow by the names of RFC 4898. */
+        FlowSummary: {
+            /** @description It is closed; else the values are those of a while after the test. */
+            has_ended: boolean;
+            /** @description Its law. */
+            law: string;
+            /** @description Name of the rule that it met. */
+            rule: string | null;
+            /** @description Each variable that this kernel has, and that had a value. */
+            variables: {
+                [key: string]: number;
+            };
+        };
         /** @description One flow as it is now. */
         FlowView: {
             /** @description The administrator's own events by name; one without a finite value is left out. */
@@ -3030,6 +3043,15 @@ export interface components {
             /** @description The gate of Rude TCP; none when nothing is pinned. */
             rude: components["schemas"]["RudeGate"] | null;
         };
+        /** @description A flow of a test. */
+        TestFlow: {
+            /** @description Its end here. */
+            local: string;
+            /** @description Its other end. */
+            remote: string;
+            /** @description What the instruments had of it after the test; none where they did not see it. */
+            summary?: components["schemas"]["FlowSummary"] | null;
+        };
         /** @description How serious a message is. */
         TestLevel: "info" | "warning" | "error";
         /** @description A message about a run, and how serious it is. */
@@ -3051,6 +3073,8 @@ export interface components {
              * @description How long it took.
              */
             duration_s: number;
+            /** @description Its flows of TCP, as far as its tool says which they were. */
+            flows?: components["schemas"]["TestFlow"][];
             /** @description Why there are no values, where there are none. */
             note?: components["schemas"]["TestNote"] | null;
             /** @description What it loaded. */

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// One run of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,9 +31,39 @@ pub struct TestOutcome {
     pub duration_s: f64,
     /// What it measured, by name: the number and its unit.
     pub values: BTreeMap<String, (f64, String)>,
+    /// Its flows of TCP, as far as its tool says which they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<TestFlow>,
     /// Why there are no values, where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<TestNote>,
+}
+
+/// A flow of a test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct TestFlow {
+    /// Its end here.
+    pub local: SocketAddr,
+    /// Its other end.
+    pub remote: SocketAddr,
+    /// What the instruments had of it after the test; none where they did not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<FlowSummary>,
+}
+
+/// A flow by the names of RFC 4898.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct FlowSummary {
+    /// Name of the rule that it met.
+    pub rule: Option<String>,
+    /// Its law.
+    pub law: String,
+    /// It is closed; else the values are those of a while after the test.
+    pub has_ended: bool,
+    /// Each variable that this kernel has, and that had a value.
+    pub variables: BTreeMap<String, f64>,
 }
 
 /// A message about a run, and how serious it is.

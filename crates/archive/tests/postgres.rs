@@ -330,8 +330,12 @@ fn hosts_write_at_the_same_time() {
 
 /// By the roll-ups.
 fn flows_counted(store: &dyn Store) -> u64 {
+    flows_counted_by(store, Width::Hour)
+}
+
+fn flows_counted_by(store: &dyn Store, width: Width) -> u64 {
     let prefix = "192.0.2.0/24".parse().unwrap();
-    let history = store.history(prefix, Width::Hour, 0, i64::MAX).unwrap();
+    let history = store.history(prefix, width, 0, i64::MAX).unwrap();
     let of_one = history
         .iter()
         .filter(|((_, measure), _)| *measure == Measure::GoodputBps);
@@ -407,6 +411,31 @@ fn a_day_goes_when_no_host_wants_it() {
         .unwrap();
     assert!(other.put(&late(1)).is_err());
     assert_eq!(other.put(&late(1)).unwrap().stored, 1);
+}
+
+#[test]
+fn roll_ups_that_were_removed_are_not_written_again() {
+    let Some(cluster) = shared() else { return };
+    let mut server = empty(&cluster, "removed");
+    let mut counted = |number, days: i64| {
+        let flows = vec![flow(PAST_US - days * DAY_US, "192.0.2.1", 8.0)];
+        let batch = batch("a", Kind::Flow, number, flows);
+        assert_eq!(server.put(&batch).unwrap().stored, 1);
+        server.retain(kept(900), PAST_US).unwrap();
+        Width::ALL.map(|width| flows_counted_by(&server, width))
+    };
+    assert_eq!(counted(0, 10), [0, 1]);
+    assert_eq!(counted(1, 3), [1, 2]);
+    // What would be removed at once.
+    cluster
+        .psql(
+            "removed",
+            "CREATE RULE kept AS ON DELETE TO fatpath.rollup DO INSTEAD NOTHING",
+        )
+        .unwrap();
+    assert_eq!(counted(2, 10), [1, 3]);
+    assert_eq!(counted(3, 500), [1, 3]);
+    assert_eq!(counted(4, 3), [2, 4]);
 }
 
 #[test]

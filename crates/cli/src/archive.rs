@@ -6,6 +6,7 @@ mod latest;
 mod migrate;
 mod netlogger;
 pub(crate) mod path;
+mod plot;
 mod query;
 pub(crate) mod time;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduled tests: what `crates/measure` decides, done by `crates/perform`. Start at `worker`.
 
+mod flows;
 mod leases;
 mod meshes;
 mod passive;

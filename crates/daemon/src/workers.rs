@@ -48,6 +48,7 @@ pub(crate) fn start(
         measurements: Arc::clone(&state.measurements),
         archive: Arc::clone(&state.archive),
         paths: Arc::clone(&state.paths),
+        instruments: Arc::clone(&state.instruments),
         logs: Arc::clone(&state.logs),
         shutdown: state.shutdown.clone(),
     };

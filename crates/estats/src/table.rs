@@ -9,7 +9,7 @@ use crate::derived::Derived;
 use crate::least_rtt::LeastRtts;
 use crate::record::{HistoryBounds, Record};
 use crate::rule::Rule;
-use fatpath_api::{FlowDetail, FlowView, Rates, Sample, SampleKind, Why};
+use fatpath_api::{Flow, FlowDetail, FlowView, Rates, Sample, SampleKind, Why};
 use fatpath_path::{Evidence, PathKey, Window};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -232,6 +232,13 @@ impl FlowTable {
     /// Every flow, in no order.
     pub fn views(&self) -> impl Iterator<Item = FlowView> {
         self.records.values().map(|record| self.view(record))
+    }
+
+    /// Every flow that is wanted, in no order.
+    pub fn views_where(&self, is_wanted: impl Fn(&Flow) -> bool) -> Vec<FlowView> {
+        let records = self.records.values();
+        let wanted = records.filter(|record| is_wanted(&record.last.flow));
+        wanted.map(|record| self.view(record)).collect()
     }
 
     fn view(&self, record: &Record) -> FlowView {

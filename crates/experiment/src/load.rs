@@ -110,7 +110,11 @@ mod tests {
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
                 if path.is_dir() {
                     folders.push(path);
-                } else if name.ends_with(".toml") && !name.ends_with("-policy.toml") {
+                } else if name.ends_with(".toml")
+                    && !["-policy.toml", "-measure.toml"]
+                        .iter()
+                        .any(|end| name.ends_with(end))
+                {
                     load(&path).unwrap_or_else(|wrong| panic!("{wrong}"));
                     count += 1;
                 }

@@ -75,12 +75,17 @@ impl Cluster {
 
     /// A cluster that runs, with an empty database `site`.
     pub fn start() -> Result<Cluster> {
+        Cluster::start_with(&[])
+    }
+
+    /// The same with settings of its server.
+    pub fn start_with(settings: &[&str]) -> Result<Cluster> {
         let mut cluster = Cluster {
             // The name of a socket has a hundred bytes: $TMPDIR may be longer.
             folder: tempfile::tempdir_in("/tmp")?,
             programs: programs().context(MISSING)?,
             user: user()?,
-            settings: Vec::new(),
+            settings: settings.iter().map(ToString::to_string).collect(),
             server: None,
         };
         cluster.make()?;

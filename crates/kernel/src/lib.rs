@@ -47,6 +47,7 @@ pub use instruments::budget::TimedSamples;
 pub use instruments::samples::Samples;
 pub use law::{OthersLaw, default_law, laws_of_others, registered_laws, unregister_unseen_laws};
 pub use load::{Missing, Takeover};
+pub use namespaces::netns_here;
 pub use neighbours::{Neighbour, sockops_of_others};
 pub use phases::{GATE as PHASE_GATE, Phases};
 pub use places::{Places, bpffs, bpffs_is_mounted, mount_bpffs};

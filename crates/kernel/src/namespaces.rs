@@ -27,7 +27,10 @@ pub(crate) fn netns_of(namespace: &File) -> Option<u32> {
 }
 
 /// Inode of the calling thread's network namespace.
-pub(crate) fn netns_here() -> Result<u32, KernelError> {
+///
+/// # Errors
+/// When it cannot be read.
+pub fn netns_here() -> Result<u32, KernelError> {
     let here = std::fs::metadata("/proc/thread-self/ns/net");
     let here = here.map_err(KernelError::io("read this network namespace's identity"))?;
     Ok(here.ino() as u32)

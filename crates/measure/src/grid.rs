@@ -92,7 +92,7 @@ fn shown(pair: &MeshPair) -> String {
 mod tests {
     use super::*;
     use crate::outcome::{error, outcome};
-    use crate::{Values, parse};
+    use crate::{Measured, Values, parse};
 
     const FILE: &str = "[[mesh]]\nname = 'core'\nhosts = ['a', 'b', 'c']\ntool = 'ping'\nevery = '10s'\nduration = '1s'\n";
 
@@ -104,13 +104,16 @@ mod tests {
         let mut grid = Grid::of(&plan.meshes[0]);
         for (start_us, rtt_ms) in [(1, 9.5), (2, 10.5)] {
             let values = Values::from([("rtt_avg".to_owned(), (rtt_ms, "ms".to_owned()))]);
-            grid.take("a", outcome(&of_a.tests[0], start_us, 1.0, Ok(values)));
+            grid.take(
+                "a",
+                outcome(&of_a.tests[0], start_us, 1.0, Ok(values.into())),
+            );
         }
         grid.take(
             "c",
             outcome(&of_a.tests[0], 3, 1.0, Err(error("no answer"))),
         );
-        let mut other = outcome(&of_a.tests[1], 4, 1.0, Ok(Values::new()));
+        let mut other = outcome(&of_a.tests[1], 4, 1.0, Ok(Measured::default()));
         other.test = "of another mesh".to_owned();
         grid.take("b", other);
         let rows = [

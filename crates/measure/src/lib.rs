@@ -34,6 +34,6 @@ pub use read::{MOST_RESOURCE_LETTERS, parse};
 pub use schedule::Schedule;
 pub use server::{Served, Server, pem};
 pub use tool::{
-    AskedServer, Echo, Format, Iperf3, Mapping, Ping, Program, Protocol, Rate, ReadError,
+    AskedServer, Echo, Format, Iperf3, Mapping, Measured, Ping, Program, Protocol, Rate, ReadError,
     SERVED_WITHIN_US, Tool, Traceroute, Unit, Values, bytes_served,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a run, and what the archive and the schedule make of it.
 
-use crate::{Test, Unit, Values};
+use crate::{Measured, Test, Unit};
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 
 /// A run that ended, with what its output was read as.
@@ -9,11 +9,11 @@ pub fn outcome(
     test: &Test,
     start_us: i64,
     duration_s: f64,
-    read: Result<Values, TestNote>,
+    read: Result<Measured, TestNote>,
 ) -> TestOutcome {
-    let (values, note) = match read {
-        Ok(values) => (values, None),
-        Err(note) => (Values::new(), Some(note)),
+    let (measured, note) = match read {
+        Ok(measured) => (measured, None),
+        Err(note) => (Measured::default(), Some(note)),
     };
     TestOutcome {
         test: test.name.clone(),
@@ -23,7 +23,8 @@ pub fn outcome(
         due_us: None,
         start_us,
         duration_s,
-        values,
+        values: measured.values,
+        flows: measured.flows,
         note,
     }
 }
@@ -53,6 +54,27 @@ pub(crate) fn main_of(outcome: &TestOutcome) -> Option<&(f64, Unit)> {
     let is_program = outcome.tool == "program";
     let first = || outcome.values.values().next().filter(|_| is_program);
     named.or_else(first)
+}
+
+/// A rate with this doubt, a share of it, is no better than none: half or twice as much may be true.
+const MOST_DOUBT: f64 = 0.5;
+
+/// Round-trip time of the path that was measured, µs.
+pub fn rtt_us(outcome: &TestOutcome) -> Option<f64> {
+    let rtt = |unit| first_of(outcome, &["rtt_min", "rtt_avg", "rtt"], unit);
+    rtt("ms").map(|ms| ms * 1e3).or_else(|| rtt("us"))
+}
+
+/// Rate of the path that was measured, bits a second, unless it is in too much doubt.
+pub fn rate_bps(outcome: &TestOutcome) -> Option<f64> {
+    let doubt = first_of(outcome, &["rate_doubt"], "1");
+    let is_sure = doubt.is_none_or(|doubt| doubt < MOST_DOUBT);
+    first_of(outcome, &["rate", "goodput"], "b/s").filter(|_| is_sure)
+}
+
+fn first_of(outcome: &TestOutcome, names: &[&str], unit: &str) -> Option<f64> {
+    let mut values = names.iter().filter_map(|name| outcome.values.get(*name));
+    values.find(|(_, of)| of == unit).map(|(value, _)| *value)
 }
 
 /// Something failed.

@@ -20,6 +20,7 @@ pub use program::{Format, Mapping, Program};
 pub use rate::Rate;
 pub use traceroute::Traceroute;
 
+use fatpath_api::TestFlow;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,27 @@ pub(crate) const PATIENCE_US: u64 = 10_000_000;
 
 /// A client of iperf3 has so long to connect to its server, and until what is queued has arrived.
 pub const SERVED_WITHIN_US: u64 = 20_000_000;
+
+/// What a tool measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// By name.
+    pub values: Values,
+    /// Its flows of TCP, where it says which they were.
+    pub flows: Vec<TestFlow>,
+}
+
+impl From<Values> for Measured {
+    fn from(values: Values) -> Measured {
+        Measured {
+            values,
+            ..Measured::default()
+        }
+    }
+}
+
+/// Of a run with more flows so many are told of: each brings some 130 values into the archive.
+const MOST_FLOWS: usize = 16;
 
 /// What a test runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -132,26 +154,27 @@ impl Tool {
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub fn read(&self, output: &str) -> Result<Values, ReadError> {
-        let values = match self {
-            Tool::Ping(_) => ping::read(output),
-            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => echo::read(output),
-            Tool::Iperf3(iperf3) if iperf3.asked.is_some() => echo::read(output),
-            Tool::Iperf3(_) => iperf3::read(output),
-            Tool::Traceroute(_) => traceroute::read(output),
-            Tool::PathMtu => path_mtu::read(output),
-            Tool::Program(program) => program.read(output),
+    pub fn read(&self, output: &str) -> Result<Measured, ReadError> {
+        let measured = match self {
+            Tool::Ping(_) => ping::read(output)?.into(),
+            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => echo::read(output)?,
+            Tool::Iperf3(iperf3) if iperf3.asked.is_some() => echo::read(output)?,
+            Tool::Iperf3(iperf3) => iperf3.read(output)?,
+            Tool::Traceroute(_) => traceroute::read(output)?.into(),
+            Tool::PathMtu => path_mtu::read(output)?.into(),
+            Tool::Program(program) => program.read(output)?.into(),
         };
-        finite(values?)
+        finite(&measured.values)?;
+        Ok(measured)
     }
 }
 
 /// A tool prints what its peer makes it print: neither NaN nor an infinite number is a measurement.
-fn finite(values: Values) -> Result<Values, ReadError> {
+fn finite(values: &Values) -> Result<(), ReadError> {
     let other = values.iter().find(|(_, (value, _))| !value.is_finite());
     match other {
         Some((name, (value, _))) => Err(ReadError::Tool(format!("{name} is {value}"))),
-        None => Ok(values),
+        None => Ok(()),
     }
 }
 
@@ -212,7 +235,8 @@ values.x = { field = 'e:x', unit = 'ms' }
         let plan = crate::parse(PLAN).unwrap();
         let output = output.replace('N', number);
         let tools = plan.tests.iter();
-        tools.map(|test| test.tool.read(&output)).collect()
+        let read = tools.map(|test| test.tool.read(&output));
+        read.map(|read| Ok(read?.values)).collect()
     }
 
     #[test]
@@ -236,7 +260,7 @@ values.x = { field = 'e:x', unit = 'ms' }
             .map(|n| format!("{n} 10.0.0.1 1 ms\n"))
             .collect();
         let plan = crate::parse(PLAN).unwrap();
-        let values = plan.tests[1].tool.read(&output).unwrap();
+        let values = plan.tests[1].tool.read(&output).unwrap().values;
         assert!(values.len() <= 258, "{}", values.len());
     }
 

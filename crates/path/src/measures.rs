@@ -13,6 +13,10 @@ use std::net::IpAddr;
 /// What flows said counts before tests for an hour, and paths of which something was said within it before others.
 const LATELY_US: i64 = 3_600_000_000;
 
+/// A test is made with a peer, which may say anything: where flows of this host said something of the path, it moves what is
+/// known by no more than this, until flows say something else.
+const MOST_TEST_FACTOR: f64 = 4.0;
+
 /// A change of less than a quarter changes nothing.
 const LEAST_CHANGE: f64 = 1.25;
 
@@ -57,6 +61,8 @@ pub enum By {
     HeldFlows,
     /// A test.
     Test,
+    /// A test that said more or less than it may beside what flows saw before.
+    BoundedTest,
 }
 
 /// What a rule asks of its paths. A part that is not measured is as the rule gives it, or not known.
@@ -229,10 +235,25 @@ fn by_flows(is_of_path: bool) -> By {
 
 fn flows_first(flows: Option<Reading>, test: Option<Reading>, now_us: i64) -> Option<Reading> {
     let is_late = |reading: &Reading| now_us.saturating_sub(reading.at_us) <= LATELY_US;
+    let test = test.map(|test| flows.map_or(test, |flows| bounded(test, flows)));
     let all = flows.into_iter().chain(test);
     flows
         .filter(is_late)
         .or(all.max_by_key(|reading| reading.at_us))
+}
+
+/// Flows that something else held back do not say how much more the path carries.
+fn bounded(test: Reading, flows: Reading) -> Reading {
+    let most = match flows.by {
+        By::HeldFlows => f64::INFINITY,
+        _ => flows.value * MOST_TEST_FACTOR,
+    };
+    let value = test.value.max(flows.value / MOST_TEST_FACTOR).min(most);
+    let by = match value == test.value {
+        true => test.by,
+        false => By::BoundedTest,
+    };
+    Reading { value, by, ..test }
 }
 
 fn keep_newest<K: Copy + Eq + std::hash::Hash, T>(
@@ -469,7 +490,60 @@ mod tests {
         assert_eq!(rtt.or_known_of(None), rtt);
     }
 
+    #[test]
+    fn a_test_of_a_path_that_flows_know_is_bounded() {
+        let later_us = NOW_US + 2 * LATELY_US;
+        let after = |limit, bps| {
+            let mut measures = Measures::default();
+            let flow = Window {
+                limit,
+                ..window(1, 20e3, 1e8)
+            };
+            measures.take([(key(1), flow)], |_| true);
+            let peer = "10.0.1.9".parse().unwrap();
+            measures.take_test(peer, later_us, Some(1e6), Some(bps));
+            let found = measures.find(&Paths::default(), &BOTH, later_us, |_| true, |_| true);
+            let found = found.unwrap();
+            assert_eq!(found.rtt.unwrap().value, 80e3);
+            let rate = found.rate.unwrap();
+            (rate.value, rate.by)
+        };
+        assert_eq!(after(None, 3e8), (3e8, By::Test));
+        assert_eq!(after(None, 1e13), (4e8, By::BoundedTest));
+        assert_eq!(after(None, 1e3), (25e6, By::BoundedTest));
+        let held = Some(crate::Limit::Application);
+        assert_eq!(after(held, 1e10), (1e10, By::Test), "they saw no bound");
+        assert_eq!(after(held, 1e3).1, By::BoundedTest);
+    }
+
     proptest! {
+        /// Whatever tests say, and however long ago the flows were.
+        #[test]
+        fn no_test_leads_further_from_what_flows_saw_than_the_factor(
+            windows in proptest::collection::vec((1e3..1e6_f64, 1e6..1e10_f64), 1..10),
+            tests in proptest::collection::vec((proptest::num::f64::ANY, proptest::num::f64::ANY), 1..10),
+            hours in 0..1000i64,
+        ) {
+            let mut measures = Measures::default();
+            for ((rtt_us, bps), age_s) in windows.into_iter().zip((1..=10).rev()) {
+                measures.take([(key(1), window(age_s, rtt_us, bps))], |_| true);
+            }
+            let saw = found(&measures, &BOTH).unwrap();
+            let peer = "10.0.1.9".parse().unwrap();
+            let mut now_us = NOW_US;
+            for (rtt_us, bps) in tests {
+                now_us += hours * LATELY_US;
+                measures.take_test(peer, now_us, Some(rtt_us), Some(bps));
+                let told = measures.find(&Paths::default(), &BOTH, now_us, |_| true, |_| true);
+                let told = told.unwrap();
+                for (saw, told) in [(saw.rtt, told.rtt), (saw.rate, told.rate)] {
+                    let (Some(saw), Some(told)) = (saw, told) else { continue };
+                    let ratio = told.value / saw.value;
+                    prop_assert!((0.2499..=4.0001).contains(&ratio), "{saw:?} {told:?}");
+                }
+            }
+        }
+
         /// What is in force is never a quarter off for longer than a look, and a path that wavers by less changes nothing.
         #[test]
         fn small_changes_change_nothing(

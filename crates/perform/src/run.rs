@@ -5,7 +5,7 @@ use fatpath_api::{TestNote, TestOutcome};
 use fatpath_clock::now_us;
 use fatpath_launch::{End, Ended, HandedFile};
 use fatpath_measure::outcome::{error, outcome};
-use fatpath_measure::{Iperf3, Protocol, SERVED_WITHIN_US, Served, Test, Tool, Values, pem};
+use fatpath_measure::{Iperf3, Measured, Protocol, SERVED_WITHIN_US, Served, Test, Tool, pem};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ pub fn perform_served(
     to: IpAddr,
     duration_us: u64,
     served: &Served,
-) -> Result<Values, TestNote> {
+) -> Result<Measured, TestNote> {
     let key = HandedFile::new(&pem("PUBLIC KEY", &served.public_key));
     let key = key.map_err(|failed| error(failed.to_string()))?;
     let within = within(iperf3, served);
@@ -113,7 +113,7 @@ pub fn peer_address(test: &Test) -> Option<IpAddr> {
     literal.or_else(|| Some((to, 0).to_socket_addrs().ok()?.next()?.ip()))
 }
 
-fn read(tool: &Tool, ended: &Ended) -> Result<Values, TestNote> {
+fn read(tool: &Tool, ended: &Ended) -> Result<Measured, TestNote> {
     let status = match ended.end {
         End::Exited(status) => status,
         End::TimedOut => return Err(error("it lasted too long, and was killed")),

@@ -2,7 +2,7 @@
 //! The end that measures throughput by a server of iperf3 that a responder starts.
 
 use crate::call::{TestError, Whom, asked_for, connected, heard};
-use fatpath_measure::{Ask, Iperf3, Lossless, Reply, Served, Server, Values, shown};
+use fatpath_measure::{Ask, Iperf3, Lossless, Measured, Reply, Served, Server, Values, shown};
 use fatpath_peer::Peer;
 use fatpath_perform::perform_served;
 use std::net::IpAddr;
@@ -38,7 +38,7 @@ pub struct Lent {
 ///
 /// # Errors
 /// See [`TestError`].
-pub fn throughput(wanted: &WantedThroughput<'_>) -> Result<Values, TestError> {
+pub fn throughput(wanted: &WantedThroughput<'_>) -> Result<Measured, TestError> {
     let whom = wanted.whom;
     let server = Server {
         duration_us: wanted.duration_us,
@@ -52,12 +52,12 @@ pub fn throughput(wanted: &WantedThroughput<'_>) -> Result<Values, TestError> {
         wanted.duration_us,
         &lent.served,
     );
-    let values = performed.map_err(|note| match lent.why(whom) {
+    let measured = performed.map_err(|note| match lent.why(whom) {
         Some(why) => TestError::Refused(whom.host.to_owned(), why),
         None => TestError::Iperf3(note.message),
     })?;
     lent.wait_for_its_end(whom);
-    Ok(values)
+    Ok(measured)
 }
 
 /// Searches for the highest rate at which nothing is lost, up to that of the test, which is of UDP; `heard` is told the rate
@@ -72,7 +72,7 @@ pub fn lossless_rate(
     let mut search = Lossless::up_to(wanted.iperf3.each_bps().unwrap_or_default());
     while let Some(rate_bps) = search.next() {
         wanted.iperf3.rate_bps = Some(rate_bps);
-        let values = throughput(&wanted)?;
+        let values = throughput(&wanted)?.values;
         heard(rate_bps, &values);
         search.answer(rate_bps, &values);
     }

@@ -85,6 +85,9 @@ pub struct Case {
     pub hosts: Vec<Host>,
     /// The daemon runs with this policy; `None`: no daemon.
     pub policy: Option<PathBuf>,
+    /// It runs the tests of this file; `None`: no tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<PathBuf>,
     /// What runs, in order of starting; a program on a host with a `count` once for each.
     pub programs: Vec<Program>,
     /// Flows without a program, a flow from a host with a `count` once for each.

@@ -224,7 +224,8 @@ impl Making<'_, '_> {
         let programs = programs(&tables.programs, values, &host_groups, &hosts, &links, size)?;
         let network = (&hosts[..], &links[..]);
         let flows = flows(&tables.flows, values, &host_groups, network, size)?;
-        let policy = self.place.noted(variant.policy(values, self.files));
+        let daemon = self.place.noted(variant.daemon(values, self.files));
+        let (policy, measure) = daemon.unwrap_or_default();
         let changes = self.changes(values, &link_groups, &links);
         let vary: Vec<_> = combination
             .iter()
@@ -235,7 +236,8 @@ impl Making<'_, '_> {
             path: path.name.clone(),
             variant: variant.name.clone(),
             vary,
-            policy: policy.flatten(),
+            policy,
+            measure,
             programs,
             flows,
             changes: self.place.noted(changes).unwrap_or_default(),
@@ -454,19 +456,28 @@ fn variants<'s>(root: &mut Section<'s>, set: &Givens) -> Result<Vec<VariantTable
     Ok(variants)
 }
 
+type DaemonFiles = (Option<PathBuf>, Option<PathBuf>);
+
 impl VariantTable<'_> {
-    fn policy(&self, values: Values, files: &NamedFiles) -> Result<Option<PathBuf>, Refusal> {
+    /// The files of its daemon: the policy, and the tests that it runs.
+    fn daemon(&self, values: Values, files: &NamedFiles) -> Result<DaemonFiles, Refusal> {
         let Some(section) = &self.section else {
-            return Ok(None);
+            return Ok((None, None));
         };
         let mut section = section.with(values);
         section.allow(["name", "set"]);
-        let policy = section.read("policy", |policy| {
-            let found = files.existing(&policy.text()?);
-            found.map_err(|wrong| policy.refusal(wrong))
-        });
+        let mut file = |key: &'static str| {
+            section.read(key, |file| {
+                let found = files.existing(&file.text()?);
+                found.map_err(|wrong| file.refusal(wrong))
+            })
+        };
+        let (policy, measure) = (file("policy"), file("measure"));
         section.finish()?;
-        Ok(policy)
+        match (&policy, &measure) {
+            (None, Some(_)) => Err(section.refusal("measure: give the policy of the daemon, too")),
+            _ => Ok((policy, measure)),
+        }
     }
 }
 

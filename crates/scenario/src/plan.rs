@@ -59,8 +59,19 @@ pub struct Plan {
 pub struct DaemonPlan {
     /// Its policy file, absolute.
     pub policy: PathBuf,
+    /// The file of its tests, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<PathBuf>,
     /// Where it writes a line for every flow, absolute.
     pub flow_log: PathBuf,
+}
+
+impl DaemonPlan {
+    /// The folder of its archive, if its policy asks for one: beside the lines of flows.
+    pub fn archive(&self) -> PathBuf {
+        let name = self.flow_log.with_extension("");
+        name.with_extension("archive")
+    }
 }
 
 /// A way to a prefix through a neighbour.
@@ -88,10 +99,11 @@ impl Plan {
             lab: scenario.name.clone(),
             hosts: case.hosts.clone(),
             links: case.links.clone(),
-            daemon: case
-                .policy
-                .clone()
-                .map(|policy| DaemonPlan { policy, flow_log }),
+            daemon: case.policy.clone().map(|policy| DaemonPlan {
+                policy,
+                measure: case.measure.clone(),
+                flow_log,
+            }),
         }
     }
 

@@ -539,6 +539,19 @@ fn one_mistake_is_told_once() {
 }
 
 #[test]
+fn a_daemon_may_have_tests() {
+    let variant = |keys: &str| with(&format!("[[variant]]\nname = \"v\"\n{keys}"));
+    let scenario = parse(&variant("policy = \"p\"\nmeasure = \"m\"")).unwrap();
+    let flow_log = "/runs/v.1.flows.jsonl".into();
+    let daemon = plan::Plan::of(&scenario, &scenario.cases[0], flow_log).daemon;
+    let daemon = daemon.unwrap();
+    assert_eq!(daemon.measure, Some("m".into()));
+    assert_eq!(daemon.archive(), PathBuf::from("/runs/v.1.archive"));
+    let alone = told(&variant("measure = \"m\""));
+    assert!(alone.contains("give the policy of the daemon"), "{alone}");
+}
+
+#[test]
 fn errors_name_the_place_the_key_and_what_is_allowed() {
     let wrong = [
         "".to_owned(),

@@ -238,6 +238,13 @@ fn start_daemon(
         .arg("--flow-log")
         .arg(&plan.flow_log)
         .stdin(Stdio::null());
+    // Those of the machine are none of the lab.
+    let no_tests = directory.path("no-tests.toml");
+    command
+        .arg("--archive")
+        .arg(plan.archive())
+        .arg("--measure")
+        .arg(plan.measure.as_ref().unwrap_or(&no_tests));
     child::dies_with_parent(&mut command, Signal::TERM);
     log_to(&mut command, &log).map_err(system(log.display()))?;
     note(

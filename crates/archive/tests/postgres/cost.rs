@@ -6,7 +6,7 @@ use super::{
     until,
 };
 use fatpath_archive::Kind;
-use fatpath_archive::store::{PostgresStore, Query, Store};
+use fatpath_archive::store::{PostgresStore, Query, Store, Width};
 use fatpath_harness::cluster::Cluster;
 
 const DAYS: i64 = 100;
@@ -95,9 +95,7 @@ fn what_one_host_stored_is_found_without_reading_that_of_all() {
         .unwrap();
     drop(server);
     let sql = |sql: &str| cluster.psql("hosts", sql).unwrap();
-    // A connection tells what it read when it ends.
-    let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'fatpath'";
-    until("the writer's end", || sql(connections) == "0");
+    wait_for_ends(&cluster, "hosts");
     sql("ANALYZE");
     sql("SELECT pg_stat_reset()");
     let reader = store(&cluster, &cluster.url_of("hosts"));
@@ -108,7 +106,7 @@ fn what_one_host_stored_is_found_without_reading_that_of_all() {
     };
     assert_eq!(reader.query(&query).unwrap().len(), 10);
     drop(reader);
-    until("the reader's end", || sql(connections) == "0");
+    wait_for_ends(&cluster, "hosts");
     let rows = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables \
          WHERE relname LIKE 'record%'";
     let mut read: u64 = 0;
@@ -118,4 +116,64 @@ fn what_one_host_stored_is_found_without_reading_that_of_all() {
         read >= 10
     });
     assert!(read < 500, "{read} rows were read");
+}
+
+/// A connection tells what it read when it ends.
+fn wait_for_ends(cluster: &Cluster, database: &str) {
+    let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'fatpath'";
+    until("the connections' end", || {
+        cluster.psql(database, connections).unwrap() == "0"
+    });
+}
+
+/// What the server read of a table, in pages.
+fn pages_read(cluster: &Cluster, database: &str, table: &str) -> u64 {
+    wait_for_ends(cluster, database);
+    let pages = format!(
+        "SELECT sum(heap_blks_read + heap_blks_hit)::bigint FROM pg_statio_user_tables WHERE relname LIKE '{table}%'"
+    );
+    let mut read = 0;
+    // Before PostgreSQL 15 they are collected later than the connection ends.
+    until("the reader's pages to be counted", || {
+        read = cluster.psql(database, &pages).unwrap().parse().unwrap();
+        read > 0
+    });
+    read
+}
+
+#[test]
+fn what_is_of_one_path_is_on_few_pages() {
+    let Some(cluster) = shared() else { return };
+    let mut server = empty(&cluster, "pages");
+    let flows = (0..4800).map(|n| {
+        let peer = format!("10.0.{}.1", n % 100);
+        flow(TODAY_US + n / 200 * 3_600_000_000, &peer, 8.0)
+    });
+    server
+        .put(&batch("a", Kind::Flow, 0, flows.collect()))
+        .unwrap();
+    drop(server);
+    let sql = |sql: &str| cluster.psql("pages", sql).unwrap();
+    wait_for_ends(&cluster, "pages");
+    sql("ANALYZE");
+    sql("SELECT pg_stat_reset()");
+    let reader = store(&cluster, &cluster.url_of("pages"));
+    let prefix = "10.0.7.0/24".parse().unwrap();
+    let (since_us, until_us) = (TODAY_US, TODAY_US + DAY_US);
+    let history = reader.history(prefix, Width::Hour, since_us, until_us);
+    assert_eq!(history.unwrap().len(), 24 * 3);
+    drop(reader);
+    // Of some 150.
+    let read = pages_read(&cluster, "pages", "rollup");
+    assert!(read < 15, "{read} pages of roll-ups were read");
+    sql("SELECT pg_stat_reset()");
+    let reader = store(&cluster, &cluster.url_of("pages"));
+    let query = Query {
+        prefix: Some(prefix),
+        ..Query::between(since_us, until_us)
+    };
+    assert_eq!(reader.query(&query).unwrap().len(), 48);
+    drop(reader);
+    let read = pages_read(&cluster, "pages", "record");
+    assert!(read < 15, "{read} pages of events were read");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath archive path`: the history of a path.
 
-use super::Place;
 use super::time::{now_us, shown, time_us};
+use super::{Place, plot};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use fatpath_api::Finding;
@@ -13,6 +13,7 @@ use fatpath_daemon::history_answer;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -28,6 +29,9 @@ pub struct Arguments {
     /// How long an interval is
     #[arg(long, value_enum, default_value_t = By::Hour)]
     by: By,
+    /// Draw what tests measured, and what rules that follow the path had in force: FILE.png or FILE.svg
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -68,6 +72,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         most_marks: MOST_MARKS,
     };
     let history = path_history(&*store, &asked)?;
+    if let Some(file) = &arguments.plot {
+        plot::write(file, arguments.path, &history.marks)?;
+    }
     if arguments.json {
         println!(
             "{}",

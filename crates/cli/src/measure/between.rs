@@ -228,6 +228,7 @@ impl WhomArguments {
             start_us,
             duration_s: begun.elapsed().as_secs_f64(),
             values: Values::new(),
+            flows: vec![],
             note: None,
         };
         Ok((made, outcome))

@@ -6,7 +6,7 @@ use super::print;
 use anyhow::{Result, ensure};
 use clap::Args;
 use fatpath_measure::server::DURATIONS_US;
-use fatpath_measure::{Iperf3, Kind, Protocol, Values};
+use fatpath_measure::{Iperf3, Kind, Measured, Protocol, Values};
 use fatpath_responder::{WantedThroughput, lossless_rate, throughput};
 use fatpath_units::{bytes, rate_bps, show_rate, show_time};
 use std::io::{IsTerminal, stderr};
@@ -78,7 +78,7 @@ pub fn run(arguments: &Iperf3Arguments) -> Result<ExitCode> {
         show_time(*DURATIONS_US.end())
     );
     let is_shown = stderr().is_terminal();
-    let (values, mut outcome) = arguments.whom.ask(Kind::Iperf3, |whom| {
+    let (measured, mut outcome) = arguments.whom.ask(Kind::Iperf3, |whom| {
         let wanted = WantedThroughput {
             whom,
             iperf3: arguments.iperf3(),
@@ -91,10 +91,12 @@ pub fn run(arguments: &Iperf3Arguments) -> Result<ExitCode> {
                 if is_shown {
                     eprintln!("{}", shown(rate_bps, values));
                 }
-            }),
+            })
+            .map(Measured::from),
         }
     })?;
-    outcome.values = values;
+    outcome.values = measured.values;
+    outcome.flows = measured.flows;
     print(outcome, arguments.whom.json)
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod samples;
 
 use crate::by_hand::is_by_hand;
 use budget::{Budget, Spent};
-use fatpath_api::{FlowDetail, FlowView, Listing, ListingQuery, Sample, SampleCounts, Why};
+use fatpath_api::{Flow, FlowDetail, FlowView, Listing, ListingQuery, Sample, SampleCounts, Why};
 use fatpath_estats::listing;
 use fatpath_estats::tally::Series;
 use fatpath_estats::{
@@ -152,6 +152,10 @@ impl Instruments {
 
     pub(crate) fn views(&self) -> Vec<FlowView> {
         self.table.lock().views().collect()
+    }
+
+    pub(crate) fn views_where(&self, is_wanted: impl Fn(&Flow) -> bool) -> Vec<FlowView> {
+        self.table.lock().views_where(is_wanted)
     }
 
     pub(crate) fn listing(&self, wanted: &ListingQuery) -> Listing {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worker that runs tests when they are due. Without a file it waits, and is not woken.
 
+use super::flows::sum_up;
 use super::leases::LocalLeases;
 use super::passive::enough_flows;
 use super::{Measurements, Refusal, Request, host_seed};
 use crate::archive::Archive;
 use crate::flow_log::Logs;
+use crate::instruments::Instruments;
 use crate::paths::PathsState;
 use anyhow::Result;
 use fatpath_api::{TestLevel, TestNote, TestOutcome};
 use fatpath_archive::{Event, Kind};
-use fatpath_clock::now_us;
+use fatpath_clock::{monotonic_ns, now_us};
 use fatpath_measure::outcome::{is_failure, main_value, outcome};
 use fatpath_measure::{Schedule, Test};
 use fatpath_perform::{UNKNOWN_RTT_US, peer_address, perform};
@@ -34,6 +36,7 @@ pub(crate) struct Parts {
     pub(crate) measurements: Arc<Measurements>,
     pub(crate) archive: Arc<Archive>,
     pub(crate) paths: Arc<PathsState>,
+    pub(crate) instruments: Arc<Instruments>,
     pub(crate) logs: Arc<Logs>,
     /// Cancelled when the daemon is to end.
     pub(crate) shutdown: CancellationToken,
@@ -240,7 +243,8 @@ fn run(
         let tests = parts.measurements.plan().tests;
         enough_flows(&archive, &test, &tests, peer, now_us())
     });
-    let outcome = match flows {
+    let since_ns = monotonic_ns();
+    let mut outcome = match flows {
         Some(flows) => {
             let message =
                 format!("left out: {flows} flows of the last hour said enough of the path");
@@ -248,6 +252,7 @@ fn run(
         }
         None => run_alone(parts, leases, &test, rtt_us),
     };
+    sum_up(&mut outcome.flows, &parts.instruments, since_ns);
     Ended {
         test,
         peer,

@@ -8,15 +8,13 @@ use super::{PathsState, is_excluded, most_measured_buffer_bytes, now_us, overlap
 use crate::archive::event_now;
 use fatpath_api::TestOutcome;
 use fatpath_archive::{Event, rfc3339};
+use fatpath_measure::outcome::{rate_bps, rtt_us};
 use fatpath_path::{Asked, By, Found, Measures, PathKey, Paths, Reading, Window, path_of};
 use fatpath_policy::{Auto, Match, MeasuredPath, MeasuredPaths, Policy, Prefix, Rule};
 use ipnet::IpNet;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-/// A test's rate with this doubt, a share of it, is no better than none: half or twice as much may be true.
-const MOST_DOUBT: f64 = 0.5;
 
 /// What is measured, and what the live rules have of it.
 #[derive(Default)]
@@ -121,13 +119,7 @@ impl PathsState {
         if is_excluded(&settings, path_of(peer)) {
             return;
         }
-        let value = |names: &[&str], unit: &str| {
-            let mut values = names.iter().filter_map(|name| outcome.values.get(*name));
-            values.find(|(_, of)| of == unit).map(|(value, _)| *value)
-        };
-        let rtt_us = value(&["rtt_min", "rtt_avg", "rtt"], "ms").map(|ms| ms * 1e3);
-        let is_sure = value(&["rate_doubt"], "1").is_none_or(|doubt| doubt < MOST_DOUBT);
-        let bps = value(&["rate", "goodput"], "b/s").filter(|_| is_sure);
+        let (rtt_us, bps) = (rtt_us(outcome), rate_bps(outcome));
         let measures = &mut self.measured.lock().measures;
         measures.take_test(peer, outcome.start_us, rtt_us, bps);
     }
@@ -264,6 +256,7 @@ fn name(by: By) -> &'static str {
         By::Flows => "flows",
         By::HeldFlows => "flows that something else held back",
         By::Test => "a test",
+        By::BoundedTest => "a test, bounded by what flows saw",
     }
 }
 
@@ -318,6 +311,7 @@ mod tests {
             start_us: now_us(),
             duration_s: 1.0,
             values: values.into_iter().map(value).collect(),
+            flows: Vec::new(),
             note: None,
         };
         state.take_test(peer.parse().unwrap(), &outcome);

@@ -216,6 +216,7 @@ const OF_THE_KERNEL: [&str; 8] = [
     "lan-kernel.toml",
     "fairness.toml",
     "ntaf/dynamic.toml",
+    "ntaf/schedule.toml",
 ];
 
 #[test]
@@ -258,7 +259,8 @@ fn fs_files(folder: &Path) -> Vec<PathBuf> {
 
 fn is_scenario(file: &Path) -> bool {
     let name = file.to_string_lossy();
-    name.ends_with(".toml") && !name.ends_with("-policy.toml")
+    let mut of_daemons = ["-policy.toml", "-measure.toml"].into_iter();
+    name.ends_with(".toml") && !of_daemons.any(|end| name.ends_with(end))
 }
 
 #[test]

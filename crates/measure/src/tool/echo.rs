@@ -2,7 +2,7 @@
 //! Round-trip time, loss and one-way delay of UDP datagrams between two hosts of fatpath, by `fatpath measure echo` and
 //! `one-way`.
 
-use super::{ReadError, Values, seconds};
+use super::{MOST_FLOWS, Measured, ReadError, seconds};
 use fatpath_api::TestOutcome;
 use serde::Serialize;
 
@@ -73,12 +73,15 @@ pub(super) fn given<const N: usize>(options: [(&str, &Option<String>); N]) -> Ve
 }
 
 /// Reads what any of them prints with `--json`.
-pub(super) fn read(output: &str) -> Result<Values, ReadError> {
+pub(super) fn read(output: &str) -> Result<Measured, ReadError> {
     let outcome: TestOutcome =
         serde_json::from_str(output).map_err(|_| ReadError::Missing("outcome".into()))?;
     match outcome.note {
         Some(note) if outcome.values.is_empty() => Err(ReadError::Tool(note.message)),
-        _ => Ok(outcome.values.into_iter().take(MOST_VALUES).collect()),
+        _ => Ok(Measured {
+            values: outcome.values.into_iter().take(MOST_VALUES).collect(),
+            flows: outcome.flows.into_iter().take(MOST_FLOWS).collect(),
+        }),
     }
 }
 
@@ -110,7 +113,7 @@ mod tests {
             )
         };
         let good = read(&format!("{}}}", printed(r#""rtt_avg":[2.5,"ms"]"#))).unwrap();
-        assert_eq!(good["rtt_avg"], (2.5, "ms".to_owned()));
+        assert_eq!(good.values["rtt_avg"], (2.5, "ms".to_owned()));
         let note = r#","note":{"level":"error","message":"no answer"}}"#;
         let failed = read(&format!("{}{note}", printed("")));
         assert_eq!(failed, Err(ReadError::Tool("no answer".into())));

@@ -3,8 +3,10 @@
 //! (`fatpath measure iperf3`).
 
 use super::echo::given;
-use super::{ReadError, Values, seconds, values, words};
+use super::{MOST_FLOWS, Measured, ReadError, Values, seconds, values, words};
+use fatpath_api::TestFlow;
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
 
 /// `tool = "iperf3"`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -136,7 +138,23 @@ impl Iperf3 {
 struct Output {
     error: Option<String>,
     #[serde(default)]
+    start: Start,
+    #[serde(default)]
     end: End,
+}
+
+#[derive(Default, Deserialize)]
+struct Start {
+    #[serde(default)]
+    connected: Vec<Connected>,
+}
+
+#[derive(Deserialize)]
+struct Connected {
+    local_host: String,
+    local_port: u16,
+    remote_host: String,
+    remote_port: u16,
 }
 
 #[derive(Default, Deserialize)]
@@ -198,64 +216,87 @@ impl End {
         let ways = [most(there), most(back)].into_iter().flatten();
         ways.reduce(|all, bytes| all + bytes)
     }
+
+    fn values(&self) -> Result<Values, ReadError> {
+        let received = self.sum_received.as_ref().or(self.sum.as_ref());
+        let received = received.ok_or_else(|| ReadError::Missing("sum".into()))?;
+        let mut read = values([
+            ("goodput", received.bits_per_second, "b/s"),
+            ("bytes", received.bytes, "B"),
+        ]);
+        let mut add = |name, value: Option<f64>, unit| {
+            read.extend(
+                value
+                    .into_iter()
+                    .flat_map(|value| values([(name, value, unit)])),
+            );
+        };
+        let sent = self.sum_sent.as_ref();
+        add(
+            "retransmits",
+            sent.and_then(|sum| sum.retransmits),
+            "segments",
+        );
+        if let Some(udp) = self.sum.as_ref() {
+            add("jitter", udp.jitter_ms, "ms");
+            let lost = udp.lost_packets.zip(udp.packets.filter(|all| *all > 0.0));
+            add("loss", lost.map(|(lost, all)| lost / all), "1");
+        }
+        let senders: Vec<&Sender> = self
+            .streams
+            .iter()
+            .flat_map(|stream| &stream.sender)
+            .collect();
+        let rtts_us = |of: fn(&Sender) -> Option<f64>| senders.iter().copied().filter_map(of);
+        let measured_us = |rtt_us: &f64| *rtt_us > 0.0;
+        add(
+            "rtt_min",
+            rtts_us(|s| s.min_rtt)
+                .filter(measured_us)
+                .reduce(f64::min)
+                .map(|us| us / 1e3),
+            "ms",
+        );
+        add(
+            "rtt_max_mean",
+            rtts_us(|s| s.mean_rtt)
+                .filter(measured_us)
+                .reduce(f64::max)
+                .map(|us| us / 1e3),
+            "ms",
+        );
+        Ok(read)
+    }
 }
 
-/// Reads `iperf3 --json`, of TCP and of UDP.
-pub(super) fn read(output: &str) -> Result<Values, ReadError> {
-    let output: Output = serde_json::from_str(output)
-        .map_err(|error| ReadError::Missing(format!("JSON of iperf3: {error}")))?;
-    if let Some(error) = output.error {
-        return Err(ReadError::Tool(error));
+impl Connected {
+    /// An address that is one of its interface only has no flow that is found by it.
+    fn flow(&self) -> Option<TestFlow> {
+        let end = |host: &str, port| Some(SocketAddr::new(host.parse::<IpAddr>().ok()?, port));
+        Some(TestFlow {
+            local: end(&self.local_host, self.local_port)?,
+            remote: end(&self.remote_host, self.remote_port)?,
+            summary: None,
+        })
     }
-    let end = output.end;
-    let received = end.sum_received.as_ref().or(end.sum.as_ref());
-    let received = received.ok_or_else(|| ReadError::Missing("sum".into()))?;
-    let mut read = values([
-        ("goodput", received.bits_per_second, "b/s"),
-        ("bytes", received.bytes, "B"),
-    ]);
-    let mut add = |name, value: Option<f64>, unit| {
-        read.extend(
-            value
-                .into_iter()
-                .flat_map(|value| values([(name, value, unit)])),
-        );
-    };
-    let sent = end.sum_sent.as_ref();
-    add(
-        "retransmits",
-        sent.and_then(|sum| sum.retransmits),
-        "segments",
-    );
-    if let Some(udp) = end.sum.as_ref() {
-        add("jitter", udp.jitter_ms, "ms");
-        let lost = udp.lost_packets.zip(udp.packets.filter(|all| *all > 0.0));
-        add("loss", lost.map(|(lost, all)| lost / all), "1");
+}
+
+impl Iperf3 {
+    /// Reads `iperf3 --json`, of TCP and of UDP.
+    pub(super) fn read(&self, output: &str) -> Result<Measured, ReadError> {
+        let output: Output = serde_json::from_str(output)
+            .map_err(|error| ReadError::Missing(format!("JSON of iperf3: {error}")))?;
+        if let Some(error) = output.error {
+            return Err(ReadError::Tool(error));
+        }
+        let connected = output.start.connected.iter().take(MOST_FLOWS);
+        let flows = connected.filter_map(Connected::flow);
+        let is_tcp = self.protocol == Protocol::Tcp;
+        Ok(Measured {
+            values: output.end.values()?,
+            flows: flows.filter(|_| is_tcp).collect(),
+        })
     }
-    let senders: Vec<&Sender> = end
-        .streams
-        .iter()
-        .flat_map(|stream| &stream.sender)
-        .collect();
-    let rtts_us = |of: fn(&Sender) -> Option<f64>| senders.iter().copied().filter_map(of);
-    let measured_us = |rtt_us: &f64| *rtt_us > 0.0;
-    add(
-        "rtt_min",
-        rtts_us(|s| s.min_rtt)
-            .filter(measured_us)
-            .reduce(f64::min)
-            .map(|us| us / 1e3),
-        "ms",
-    );
-    add(
-        "rtt_max_mean",
-        rtts_us(|s| s.mean_rtt)
-            .filter(measured_us)
-            .reduce(f64::max)
-            .map(|us| us / 1e3),
-        "ms",
-    );
-    Ok(read)
 }
 
 #[cfg(test)]
@@ -320,14 +361,14 @@ mod tests {
         let tcp = r#"{"end": {"streams": [{"sender": {"mean_rtt": 2000, "min_rtt": 1500}}],
             "sum_sent": {"bits_per_second": 1e9, "bytes": 2e9, "retransmits": 3},
             "sum_received": {"bits_per_second": 9e8, "bytes": 1.8e9}}}"#;
-        let tcp = read(tcp).unwrap();
+        let tcp = iperf3().read(tcp).unwrap().values;
         assert_eq!(
             (tcp["goodput"].0, tcp["retransmits"].0, tcp["rtt_min"].0),
             (9e8, 3.0, 1.5)
         );
         let udp = r#"{"end": {"sum": {"bits_per_second": 1e6, "bytes": 125000, "jitter_ms": 0.1,
             "lost_packets": 1, "packets": 100}}}"#;
-        let udp = read(udp).unwrap();
+        let udp = iperf3().read(udp).unwrap().values;
         assert_eq!((udp["goodput"].0, udp["loss"].0), (1e6, 0.01));
     }
 
@@ -335,10 +376,41 @@ mod tests {
     fn its_own_error_is_passed_on() {
         let refused = r#"{"start": {}, "error": "unable to connect to server"}"#;
         assert_eq!(
-            read(refused),
+            iperf3().read(refused),
             Err(ReadError::Tool("unable to connect to server".into()))
         );
-        assert!(read("iperf3: what?").is_err());
-        assert!(read("{}").is_err());
+        assert!(iperf3().read("iperf3: what?").is_err());
+        assert!(iperf3().read("{}").is_err());
+    }
+
+    #[test]
+    fn the_flows_of_tcp_are_told() {
+        let end = |host: &str, port: u16| {
+            format!(
+                r#"{{"socket": 5, "local_host": "{host}", "local_port": {port},
+                "remote_host": "192.0.2.2", "remote_port": 5201}}"#
+            )
+        };
+        let connected = [
+            end("192.0.2.1", 40000),
+            end("fe80::1%eth0", 1),
+            end("::1", 2),
+        ];
+        let output = format!(
+            r#"{{"start": {{"connected": [{}]}},
+            "end": {{"sum_received": {{"bits_per_second": 1, "bytes": 1}}}}}}"#,
+            connected.join(",")
+        );
+        let ends = |iperf3: Iperf3| {
+            let flows = iperf3.read(&output).unwrap().flows;
+            let local = flows.iter().map(|flow| flow.local.to_string());
+            local.collect::<Vec<_>>()
+        };
+        assert_eq!(ends(iperf3()), ["192.0.2.1:40000", "[::1]:2"]);
+        let of_udp = Iperf3 {
+            protocol: Protocol::Udp,
+            ..iperf3()
+        };
+        assert!(ends(of_udp).is_empty());
     }
 }

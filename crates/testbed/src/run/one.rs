@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fatpath_api::Change;
 use fatpath_experiment::results::{Row, Run};
 use fatpath_experiment::run::{Planned, Turn, Watch as WatchRun};
-use fatpath_scenario::plan::{MAINLINE_OF_THE_MACHINE, Plan};
+use fatpath_scenario::plan::{DaemonPlan, MAINLINE_OF_THE_MACHINE, Plan};
 use fatpath_scenario::{Case, Scenario, TimedChange};
 
 use super::CaseError;
@@ -109,9 +109,10 @@ impl OneRun<'_> {
     fn clear(&self, records: &Records, plan: &Plan) -> io::Result<()> {
         let daemon = plan.daemon.iter().map(|daemon| &daemon.flow_log);
         let mut files = daemon.chain(&records.observation).chain(&records.stats);
-        files.try_for_each(|file| match fs::remove_file(file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        files.try_for_each(|file| unless_missing(fs::remove_file(file)))?;
+        let archive = plan.daemon.as_ref().map(DaemonPlan::archive);
+        archive.map_or(Ok(()), |archive| {
+            unless_missing(fs::remove_dir_all(archive))
         })
     }
 
@@ -136,6 +137,13 @@ impl OneRun<'_> {
             output,
             errors,
         }
+    }
+}
+
+fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

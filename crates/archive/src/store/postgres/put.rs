@@ -82,6 +82,9 @@ async fn copy(transaction: &Transaction<'_>, events: &[(u64, Event)]) -> Result<
     transaction.batch_execute(INCOMING).await?;
     let sink = transaction.copy_in(COPY).await?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &COLUMNS));
+    // A batch's events of one path are on few pages then, and in one place of the index by peer.
+    let mut events: Vec<&(u64, Event)> = events.iter().collect();
+    events.sort_by_key(|(_, event)| event.peer);
     for (sequence, event) in events {
         let peer = event.peer.map(|peer| peer.to_canonical());
         let row: [&(dyn ToSql + Sync); 8] = [

@@ -16,6 +16,14 @@ const BEFORE: &str = "SELECT path, width_s, measure, begin_s, n, sum_ln, sum_ln2
      JOIN unnest($2::inet[], $3::bigint[], $4::text[], $5::bigint[]) AS place (path, width_s, measure, begin_s) \
      USING (path, width_s, measure, begin_s) WHERE host = $1";
 
+/// Of each width, what began earlier was removed.
+const KEPT: &str = "SELECT width_s, since_s FROM rollup_kept";
+
+const REMOVE: &str = "DELETE FROM rollup WHERE width_s = $1 AND begin_s < $2";
+
+const REMOVED: &str = "INSERT INTO rollup_kept (width_s, since_s) VALUES ($1, $2) \
+     ON CONFLICT (width_s) DO UPDATE SET since_s = greatest(rollup_kept.since_s, excluded.since_s)";
+
 const WRITE: &str = "INSERT INTO rollup (host, path, width_s, measure, begin_s, n, sum_ln, sum_ln2, histogram) \
      SELECT $1, * FROM unnest($2::inet[], $3::bigint[], $4::text[], $5::bigint[], \
      $6::bigint[], $7::double precision[], $8::double precision[], $9::bytea[]) \
@@ -28,8 +36,16 @@ pub(super) async fn add(
     host: &str,
     added: Rollups,
 ) -> Result<(), Cause> {
-    let mut all: HashMap<Place, Rollup> = added.into_iter().collect();
-    let places: Vec<Place> = all.keys().copied().collect();
+    let kept = kept(transaction).await?;
+    let is_kept = |place: &Place| {
+        let since_s = kept.get(&place.width.seconds());
+        since_s.is_none_or(|since_s| place.begin_s >= *since_s)
+    };
+    let kept = added.into_iter().filter(|(place, _)| is_kept(place));
+    let mut all: HashMap<Place, Rollup> = kept.collect();
+    let mut places: Vec<Place> = all.keys().copied().collect();
+    // In the order of the key: those of a path are on few pages, and the next one's place in the index is beside the last.
+    places.sort_unstable_by_key(|it| (it.path, it.width.seconds(), it.measure.name(), it.begin_s));
     let paths: Vec<IpAddr> = places.iter().map(|place| address(place.path)).collect();
     let widths: Vec<i64> = places.iter().map(|place| place.width.seconds()).collect();
     let measures: Vec<&str> = places.iter().map(|place| place.measure.name()).collect();
@@ -65,6 +81,15 @@ pub(super) async fn add(
         )
         .await?;
     Ok(())
+}
+
+/// By width in seconds, the begin of the oldest ones.
+async fn kept(transaction: &Transaction<'_>) -> Result<HashMap<i64, i64>, Cause> {
+    let rows = transaction.query(KEPT, &[]).await?;
+    let kept = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    kept.collect()
 }
 
 fn address(key: [u8; 16]) -> IpAddr {
@@ -137,10 +162,11 @@ pub(super) async fn remove_old(client: &mut Client, now_us: i64) -> Result<(), C
     let transaction = writing(client).await?;
     for width in Width::ALL {
         let oldest_s = now_us / 1_000_000 - width.kept_days() * 86_400;
-        let sql = "DELETE FROM rollup WHERE width_s = $1 AND begin_s < $2";
-        transaction
-            .execute(sql, &[&width.seconds(), &oldest_s])
-            .await?;
+        for sql in [REMOVE, REMOVED] {
+            transaction
+                .execute(sql, &[&width.seconds(), &oldest_s])
+                .await?;
+        }
     }
     Ok(transaction.commit().await?)
 }

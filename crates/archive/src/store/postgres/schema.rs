@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 /// From the version before, and back to it. A step that others have taken never changes.
-const STEPS: [(&str, &str); 3] = [
+const STEPS: [(&str, &str); 4] = [
     (
         include_str!("schema/1.forward.sql"),
         include_str!("schema/1.back.sql"),
@@ -18,6 +18,10 @@ const STEPS: [(&str, &str); 3] = [
     (
         include_str!("schema/3.forward.sql"),
         include_str!("schema/3.back.sql"),
+    ),
+    (
+        include_str!("schema/4.forward.sql"),
+        include_str!("schema/4.back.sql"),
     ),
 ];
 

@@ -8,9 +8,10 @@ use crate::figure::{Better, Figure, Summary};
 use crate::run::Run;
 use anyhow::{Error, Result, ensure};
 use fatpath_archive::store::{
-    Batch, Location, PathQuery, ServerAddress, SqliteStore, Store, Width, path_history,
+    Batch, Location, PathQuery, Retention, ServerAddress, SqliteStore, Store, Width, path_history,
 };
 use fatpath_archive::{Event, Kind};
+use fatpath_clock::now_us;
 use std::time::Instant;
 
 const DAYS: i64 = 30;
@@ -42,17 +43,28 @@ pub const QUERY_MS: Figure = Figure {
     },
 };
 
-/// The same of a server. A history is of as many roll-ups, for each path has flows in each hour; what is less is rows beside them.
+/// What a server has that nobody has set up otherwise.
+const BUFFERS: &str = "shared_buffers=128MB";
+
+const RETENTION: Retention = Retention {
+    days: 400,
+    total_bytes: 0,
+};
+
+/// The same of a server.
 pub const QUERY_MS_POSTGRES: Figure = Figure {
     name: "archive.query_ms.path_postgres",
-    what: "the same among a million flows in PostgreSQL",
+    what: "the same in PostgreSQL",
     measure: |run| {
         let _alone = Alone::wait(run)?;
-        let cluster = Cluster::start()?;
+        let cluster = Cluster::start_with(&[BUFFERS])?;
         let password = cluster.password_file(PASSWORD)?;
         let address = ServerAddress::new(&cluster.url(), Some(&password)).map_err(Error::msg)?;
         let location = Location::Server(address);
-        fill(run, &mut *location.open()?, 1_000_000)?;
+        let mut store = location.open()?;
+        // As the daemon does: roll-ups by minute are kept for a week, and those of a time before are not written.
+        store.retain(RETENTION, now_us())?;
+        fill(run, &mut *store, 10_000_000)?;
         // As autovacuum does while days go by: until then indexes are chosen by guess.
         cluster.psql("site", "ANALYZE")?;
         ask_all(run, &location)
