@@ -6,7 +6,7 @@
 mod support;
 
 use fatpath_capture::{
-    Analysis, Connection, Limits, Reader, Retransmission, Segment, Verdict, decode,
+    Analysis, Connection, Limits, Reader, Retransmission, Segment, Verdict, decode, flag,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,14 +238,31 @@ fn read_all(mut receiver: TcpStream) {
     std::io::copy(&mut receiver, &mut std::io::sink()).unwrap();
 }
 
+/// Up to the receiver's FIN: there the sender's socket ends, and its kernel counts no report of a copy that comes later.
 fn judged(file: &Path) -> (Vec<(Segment, Verdict)>, Connection) {
     let mut reader = Reader::new(File::open(file).unwrap()).unwrap();
     let mut analysis = Analysis::new(Limits::default());
     let mut judged = Vec::new();
     while let Some(frame) = reader.next_frame().unwrap() {
-        judged.push((decode(&frame).unwrap(), analysis.take(&frame).unwrap()));
+        let segment = decode(&frame).unwrap();
+        let is_end = segment.source.socket().port() == PORT && segment.has(flag::FIN);
+        judged.push((segment, analysis.take(&frame).unwrap()));
+        if is_end {
+            break;
+        }
     }
     (judged, analysis.finish().0.remove(0))
+}
+
+/// Of all of the capture, as far as it has been written.
+fn reports_of_copies(file: &Path) -> u64 {
+    let mut reader = Reader::new(File::open(file).unwrap()).unwrap();
+    let mut analysis = Analysis::new(Limits::default());
+    while let Ok(Some(frame)) = reader.next_frame() {
+        analysis.take(&frame);
+    }
+    let (connections, _) = analysis.finish();
+    connections.first().map_or(0, |one| one.from_server.dsacks)
 }
 
 /// Of the sender's data; a super-packet is several segments.
@@ -329,6 +346,32 @@ fn kinds_of_each_scenario_are_those_of_the_kernel() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// All is sent at once, and ACKs take so long that the timers send some again. The receiver has closed when that arrives; its
+/// report comes behind its FIN, which leaves of the sender's socket a minisock in TIME-WAIT, which looks at no SACK.
+#[test]
+#[ignore = "long"]
+fn the_kernel_counts_no_report_of_a_copy_behind_the_receivers_fin() {
+    if !has_tcpdump() {
+        return;
+    }
+    let Some(_alone) = alone() else { return };
+    let lab = Lab::up("kinds-late", PATH);
+    let dump = Tcpdump::start(&lab, "a", PORT);
+    let (sender, receiver) = lab.connection(PORT);
+    lab.set("backward.delay=1500ms");
+    thread::scope(|scope| {
+        scope.spawn(|| send(sender, 5 * 1448));
+        read_all(receiver);
+    });
+    until("a report behind the end", || {
+        (reports_of_copies(&dump.file) > 0).then_some(())
+    });
+    let file = dump.stop();
+    let counted = kernels(&lab)["reports of copies"];
+    assert_eq!(ours(&file)["reports of copies"], counted);
+    assert!(reports_of_copies(&file) > counted);
 }
 
 /// Name, link, law. Long enough that how a transfer begins is little of it.

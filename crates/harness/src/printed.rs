@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Long tests of the program that print what a figure counts.
+//! Tests of the program that print what a figure counts.
 
 use anyhow::{Context, Result};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub fn printed(program: &str, test: &str) -> Result<String> {
         program,
         "--",
         "--nocapture",
-        "--ignored",
+        "--include-ignored",
         test,
     ];
     let output = Command::new("cargo").args(arguments).output();

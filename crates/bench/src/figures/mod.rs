@@ -8,6 +8,7 @@ mod bbr;
 mod bbr_ack_cost;
 mod capture;
 mod capture_kernel;
+mod capture_page;
 mod cli;
 mod connect_rate;
 mod connect_rate_tuned;
@@ -52,7 +53,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 78] = [
+const SINGLE: [&Figure; 79] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -114,6 +115,7 @@ const SINGLE: [&Figure; 78] = [
     &capture_kernel::KINDS_EXACT,
     &capture_kernel::RTT_ERROR,
     &capture_kernel::FINDINGS,
+    &capture_page::STEP_MS,
     &transport::GBPS,
     &transport::CPU,
     &transport::over_quinn::FIGURE,
