@@ -133,6 +133,7 @@ fn estimate(facts: &PathFacts, rate: Rate) -> Estimate {
         is_found: false,
         loses_paced: false,
         retransmitted_share: facts.loss,
+        given_retransmitted_share: None,
         has_small_buffers: false,
         is_mixed: false,
         mss_bytes: path_of(facts).mss_bytes,

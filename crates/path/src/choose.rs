@@ -213,8 +213,11 @@ fn ssthresh_pkts(estimate: &Estimate, bdp_bytes: f64) -> u64 {
 
 /// Slow start takes a round trip for each doubling: a flow that begins at half of the rate saves most of them.
 fn set_rate(choice: &mut Choice, estimate: &Estimate, rate: Rate, bdp_bytes: f64) {
-    let is_clean = matches!(estimate.loss, Some(Loss::None | Loss::Queue))
-        && estimate.retransmitted_share <= MOST_LOST_TO_START;
+    // Slow start on the path while it was unknown tells nothing of a start below its rate.
+    let share = estimate.given_retransmitted_share;
+    let share = share.unwrap_or(estimate.retransmitted_share);
+    let is_clean =
+        matches!(estimate.loss, Some(Loss::None | Loss::Queue)) && share <= MOST_LOST_TO_START;
     let start_pkts = START_SHARE * bdp_bytes / f64::from(estimate.mss_bytes.max(1));
     if !is_clean || start_pkts < LEAST_START_PKTS {
         return;
@@ -336,6 +339,7 @@ mod tests {
             is_found: false,
             loses_paced: false,
             retransmitted_share: 1e-4,
+            given_retransmitted_share: None,
             has_small_buffers: false,
             is_mixed: false,
             mss_bytes: 1448,
@@ -353,6 +357,22 @@ mod tests {
         let rate = choice.profile.initial_rate_bps.unwrap();
         assert!((350_000_000..=500_000_000).contains(&rate), "{rate}");
         assert_eq!(choice.reasons.len(), 4, "{choice:?}");
+    }
+
+    #[test]
+    fn what_slow_start_lost_on_the_unknown_path_ends_no_start_at_its_rate() {
+        let lossy = Estimate {
+            retransmitted_share: 0.04,
+            ..path(200e6, 300e3, Loss::Queue)
+        };
+        let rate_of = |known: &Estimate| choose(known, &host(), Shared).profile.initial_rate_bps;
+        assert_eq!(rate_of(&lossy), None);
+        let given = |share| Estimate {
+            given_retransmitted_share: Some(share),
+            ..lossy.clone()
+        };
+        assert!(rate_of(&given(0.0)).is_some());
+        assert_eq!(rate_of(&given(0.02)), None);
     }
 
     #[test]

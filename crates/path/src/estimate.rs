@@ -16,6 +16,12 @@ const FEW: usize = 3;
 const DOUBT_OF_FEW: f64 = 0.5;
 const LEAST_DOUBT: f64 = 0.02;
 
+/// Best rates of flows that the path held back differ by less than this.
+const SAME_RATE: f64 = 1.1;
+
+/// A share of 1 % is told from less in so many segments.
+const LEAST_GIVEN_PKTS: u64 = 1_000;
+
 /// What is known of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -37,6 +43,8 @@ pub struct Estimate {
     pub loses_paced: bool,
     /// Segments sent again, of those sent.
     pub retransmitted_share: f64,
+    /// The same of flows that began with what was learned of the path; none while these sent too little to tell.
+    pub given_retransmitted_share: Option<f64>,
     /// Whether buffers that programs set held flows back in the last day.
     pub has_small_buffers: bool,
     /// Whether the peers of the prefix are at different distances, so that no one setting suits them.
@@ -68,8 +76,6 @@ impl Estimate {
     /// known here.
     pub(crate) fn of(evidence: &[Evidence], losses: &[Loss]) -> Option<Estimate> {
         let least_rtts = || evidence.iter().map(|flow| flow.min_rtt_us);
-        let sum = |of: fn(&Evidence) -> u64| evidence.iter().map(of).sum::<u64>();
-        let sent = sum(|flow| flow.sent_pkts).max(1);
         Some(Estimate {
             flows: evidence.len(),
             seen_us: evidence.iter().map(|flow| flow.seen_us).max()?,
@@ -79,7 +85,11 @@ impl Estimate {
             loss: most_frequent(losses),
             is_found: evidence.iter().any(|flow| flow.under.found_rate),
             loses_paced: evidence.iter().any(|flow| flow.under.lost_paced),
-            retransmitted_share: sum(|flow| flow.retransmitted_pkts) as f64 / sent as f64,
+            retransmitted_share: retransmitted_share(evidence.iter(), 1).unwrap_or_default(),
+            given_retransmitted_share: retransmitted_share(
+                evidence.iter().filter(|flow| flow.is_given),
+                LEAST_GIVEN_PKTS,
+            ),
             has_small_buffers: false,
             is_mixed: evidence.len() >= LEAST_SPREAD_FLOWS
                 && spread(least_rtts()) > ONE_PATH_SPREAD,
@@ -93,6 +103,16 @@ impl Estimate {
     }
 }
 
+/// None of flows that sent less than `least_pkts` in all.
+fn retransmitted_share<'e>(
+    flows: impl Iterator<Item = &'e Evidence> + Clone,
+    least_pkts: u64,
+) -> Option<f64> {
+    let sent: u64 = flows.clone().map(|flow| flow.sent_pkts).sum();
+    let again: u64 = flows.map(|flow| flow.retransmitted_pkts).sum();
+    (sent >= least_pkts).then(|| again as f64 / sent as f64)
+}
+
 fn value(numbers: impl Iterator<Item = f64> + Clone, share: f64) -> Option<Value> {
     let n = numbers.clone().count();
     let doubt = match n < FEW {
@@ -104,7 +124,7 @@ fn value(numbers: impl Iterator<Item = f64> + Clone, share: f64) -> Option<Value
 }
 
 /// Of the flows that the path held back. A flow that something else held back counts where it was faster than these:
-/// the path carries at least its rate.
+/// the path carries at least its rate, and perhaps more where that is well above theirs.
 fn rate(evidence: &[Evidence]) -> Option<Rate> {
     let free = evidence.iter().filter_map(Evidence::path_rate_bps);
     let of_path = value(free, 0.9);
@@ -112,13 +132,16 @@ fn rate(evidence: &[Evidence]) -> Option<Rate> {
     let fastest = evidence.iter().filter_map(limited);
     let fastest = fastest.max_by(|(one, _), (other, _)| one.total_cmp(other));
     match (of_path, fastest) {
-        (Some(bps), Some((limited_bps, limit))) if limited_bps > bps.value => Some(Rate {
-            bps: Value {
-                value: limited_bps,
-                ..bps
-            },
-            limit: Some(limit),
-        }),
+        (Some(bps), Some((limited_bps, limit))) if limited_bps > bps.value => {
+            let is_more = limited_bps > SAME_RATE * bps.value;
+            Some(Rate {
+                bps: Value {
+                    value: limited_bps,
+                    ..bps
+                },
+                limit: is_more.then_some(limit),
+            })
+        }
         (Some(bps), _) => Some(Rate { bps, limit: None }),
         (None, Some((value, limit))) => Some(Rate {
             bps: Value {
@@ -169,6 +192,14 @@ mod tests {
     }
 
     #[test]
+    fn a_limited_flow_that_was_as_fast_as_free_ones_leaves_the_rate_known() {
+        let mut held = flow(0, 193e6);
+        held.limit = Some(Limit::OwnBuffer);
+        let rate = estimate(&[held, flow(1, 186e6)]).rate.unwrap();
+        assert_eq!((rate.bps.value, rate.limit), (193e6, None));
+    }
+
+    #[test]
     fn peers_at_different_distances_share_no_path() {
         let at = |rtt_us: f64| Evidence {
             min_rtt_us: rtt_us,
@@ -177,6 +208,27 @@ mod tests {
         };
         assert!(estimate(&[at(1e3), at(1e5), at(1e3), at(1e5), at(1e3)]).is_mixed);
         assert!(!estimate(&[at(9e4), at(1e5), at(1e5), at(1.1e5), at(1e5)]).is_mixed);
+    }
+
+    #[test]
+    fn flows_with_learned_settings_tell_what_these_lose() {
+        let first = Evidence {
+            retransmitted_pkts: 70_000,
+            is_given: false,
+            ..flow(0, 1e9)
+        };
+        let alone = estimate(std::slice::from_ref(&first));
+        assert_eq!(alone.retransmitted_share, 0.1);
+        assert_eq!(alone.given_retransmitted_share, None);
+        let short = Evidence {
+            sent_pkts: 900,
+            ..flow(1, 1e9)
+        };
+        let of_short = estimate(&[first.clone(), short]);
+        assert_eq!(of_short.given_retransmitted_share, None);
+        let both = estimate(&[first, flow(1, 1e9)]);
+        assert!(both.retransmitted_share > 0.05);
+        assert_eq!(both.given_retransmitted_share, Some(1e-4));
     }
 
     #[test]

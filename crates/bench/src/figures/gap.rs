@@ -15,6 +15,7 @@ use fatpath_gap::report::closure;
 
 const SCENARIO: &str = "gap/bulk.toml";
 const HARM: &str = "gap/harm.toml";
+const SHORT: &str = "gap/short.toml";
 const SMALL_BUFFERS: &str = "gap/small-buffers.toml";
 
 /// A third of the scenario's paths, one or two of each kind.
@@ -41,6 +42,19 @@ const SHARED: [&str; 5] = [
     "200m-80ms-loss-1e-4",
 ];
 
+/// All of the scenario on short transfers.
+const SHORT_PATHS: [&str; 6] = [
+    "1g-100ms",
+    "1g-100ms-loss-1e-4",
+    "500m-50ms-loss-1e-3",
+    "200m-300ms",
+    "500m-80ms-short",
+    "100m-200ms-loss-1e-2",
+];
+
+/// Of a run on short transfers: the objects come before the bulk flows.
+const OBJECTS: usize = 3;
+
 /// All of the scenario on programs that set small buffers.
 const SMALL_BUFFERED: [&str; 3] = ["1g-100ms", "500m-50ms-loss-1e-3", "200m-300ms"];
 
@@ -61,7 +75,7 @@ const THIRD: usize = 2;
 /// Of a run on harm, behind the three.
 const NEIGHBOURS: usize = 3;
 
-pub const FIGURES: [Figure; 8] = [
+pub const FIGURES: [Figure; 9] = [
     higher(
         "gap.closure_median",
         "closure of the third flow of 15 s; median of the paths with a gap of a tenth or more",
@@ -119,6 +133,16 @@ pub const FIGURES: [Figure; 8] = [
             harm_points,
         )
     },
+    Figure {
+        better: Better::Lower,
+        ..higher(
+            "gap.short_time_ratio",
+            "time of an object of 2 MB on a path that two flows showed, over its time with the defaults; median of the paths",
+            0.6,
+            Summary::Median,
+            short_time_ratios,
+        )
+    },
     higher(
         "gap.small_buffers",
         "goodput of the third flow of a program that sets buffers of 128 KiB, over that of the best hand-made policy, where \
@@ -128,6 +152,20 @@ pub const FIGURES: [Figure; 8] = [
         small_buffers,
     ),
 ];
+
+fn short_time_ratios(run: &Run) -> Result<Vec<f64>> {
+    let ratio = |path| {
+        // Objects have one size, so times are the inverse of rates.
+        let mbps = |variant| {
+            let reached = lab::once(run, Case::of(SHORT, variant).path(path))?;
+            let objects = reached.programs_mbps.get(..OBJECTS);
+            let objects = objects.context("three objects come first")?;
+            fatpath_statistics::median(objects).context("no object")
+        };
+        Ok(mbps("default")? / mbps("auto")?)
+    };
+    SHORT_PATHS.into_iter().map(ratio).collect()
+}
 
 type Measure = fn(&Run) -> Result<Vec<f64>>;
 

@@ -104,6 +104,7 @@ impl Row {
             is_found: self.known != Known::Queue,
             loses_paced: self.known == Known::Lossy,
             retransmitted_share: 1e-3,
+            given_retransmitted_share: None,
             has_small_buffers: false,
             is_mixed: false,
             mss_bytes: 1448,
