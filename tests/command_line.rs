@@ -481,13 +481,14 @@ fn every_command_has_a_man_page_without_backticks() {
 }
 
 /// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
-const FAILURES: [&str; 60] = [
+const FAILURES: [&str; 61] = [
     "analyse /nonexistent.pcap",
     "archive latest --run-dir RUN",
     "archive path 192.0.2.0/24 --archive RUN/none",
     "archive query --archive RUN/none",
     "capture 192.0.2.1:9 --out RUN/none/x.pcapng --run-dir RUN",
     "doctor localhost:http --run-dir RUN",
+    "flow send 127.0.0.1 --tcp initial_window=0",
     "flows --variables --run-dir RUN",
     "gap report RUN",
     "gap run /nonexistent.toml",

@@ -7,9 +7,10 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use support::mover::*;
 use support::{FATPATH, Lab, alone, until};
 
@@ -355,6 +356,80 @@ fn a_file_that_changes_meanwhile_fails_and_leaves_nothing() {
         "it changed while it was being sent"
     );
     assert!(!to.join("file").exists() && is_clean(&to));
+}
+
+/// The only trace in a folder, as a picture.
+fn drawn(traces: &Path) {
+    let files: Vec<_> = fs::read_dir(traces).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let file = files[0].as_ref().unwrap().path();
+    let picture = traces.join("trace.svg");
+    let words = ["trace", "plot", text(&file), "--out", text(&picture)];
+    let output = Command::new(FATPATH).args(words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(fs::metadata(&picture).unwrap().len() > 1000);
+}
+
+#[test]
+fn what_is_asked_of_tcp_is_done_and_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content(3 << 20)).unwrap();
+    let traces = folder.path().join("traces");
+    let send = ["send", text(&file), &target(&to), "--law", "fp_reno"];
+    let asked = [
+        "--tcp",
+        "detection=fack,drop=[20,25]",
+        "--tcp",
+        "initial_window=4",
+    ];
+    let log = ["--log", text(&traces)];
+    let report = done(mover(folder.path(), &[&send[..], &asked, &log].concat()));
+    assert!(report["retransmits"].as_u64() >= Some(2), "{report}");
+    same(&file, &to.join("file"));
+    drawn(&traces);
+    for (asked, told) in [
+        (["--tcp", "initial_window=0"], "initial_window: found 0"),
+        (["--tcp", "law=fp_cubic"], "give --law"),
+    ] {
+        let output = mover(folder.path(), &[&send[..], &asked].concat()).output();
+        let refused = report_of(&output.unwrap());
+        assert!(refused.contains(told), "{refused}");
+    }
+}
+
+fn report_of(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_flow_goes_from_memory_to_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let receive = ["flow", "receive", "--address", "127.0.0.1", "--port", &port];
+    let mut receiver = Command::new(FATPATH).args(receive).spawn().unwrap();
+    let traces = folder.path().join("traces");
+    let send = || {
+        let words = "flow send 127.0.0.1 --bytes 5MB --tcp law=fp_reno,drop=[20,25] --json --port";
+        let mut command = Command::new(FATPATH);
+        command.args(words.split(' ')).arg(&port);
+        command.args(["--log", text(&traces)]).output().unwrap()
+    };
+    // The receiver may not listen yet.
+    let output = until("the flow to go", || {
+        Some(send()).filter(|output| output.status.success())
+    });
+    let report = report(&output);
+    assert_eq!(
+        (&report["bytes"], &report["streams"]),
+        (&5_000_000.into(), &1.into())
+    );
+    assert!(report["retransmits"].as_u64() >= Some(2), "{report}");
+    assert!(receiver.wait().unwrap().success());
+    drawn(&traces);
 }
 
 /// Sends from one host of a lab to the other.

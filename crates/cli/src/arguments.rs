@@ -97,6 +97,9 @@ pub enum Command {
     /// Receive files from another host
     #[command(visible_alias = "receive", after_help = fatpath_mover::cli::RECV_HELP)]
     Recv(fatpath_mover::RecvArguments),
+    /// Measure a path by a flow of zeros over UDP, with every knob of its TCP
+    #[command(subcommand, after_help = fatpath_flow::cli::HELP)]
+    Flow(fatpath_flow::cli::Command),
     /// Make, show and trust the keys by which hosts know each other without ssh
     #[command(subcommand, after_help = fatpath_peer::cli::HELP)]
     Keys(fatpath_peer::cli::Command),

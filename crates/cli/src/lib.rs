@@ -81,6 +81,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Police(arguments) => police::run(arguments)?,
         Command::Send(arguments) => return fatpath_mover::cli::run_send(&arguments),
         Command::Recv(arguments) => return fatpath_mover::cli::run_recv(&arguments),
+        Command::Flow(command) => fatpath_flow::cli::run(&command)?,
         Command::Keys(command) => fatpath_peer::cli::run(&command)?,
         Command::Lab(command) => return command.run(),
         Command::Gap(command) => return command.run(),

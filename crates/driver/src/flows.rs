@@ -90,10 +90,15 @@ impl SendFlows {
     /// How they stand together: windows and counts are sums, the round-trip time is the longest.
     pub fn figures(&self) -> SenderFigures {
         let flows = self.flows.iter();
-        flows.fold(self.given_up_figures, |sum, flow| SenderFigures {
-            cwnd_pkts: sum.cwnd_pkts.saturating_add(flow.figures().cwnd_pkts),
-            srtt_us: sum.srtt_us.max(flow.figures().srtt_us),
-            ..counts(sum, flow)
+        flows.fold(self.given_up_figures, |sum, flow| {
+            let figures = flow.figures();
+            SenderFigures {
+                cwnd_pkts: sum.cwnd_pkts.saturating_add(figures.cwnd_pkts),
+                ssthresh_pkts: sum.ssthresh_pkts.saturating_add(figures.ssthresh_pkts),
+                in_flight_pkts: sum.in_flight_pkts + figures.in_flight_pkts,
+                srtt_us: sum.srtt_us.max(figures.srtt_us),
+                ..counts(sum, flow)
+            }
         })
     }
 
@@ -188,6 +193,11 @@ fn counts(sum: SenderFigures, flow: &SendEnd) -> SenderFigures {
     SenderFigures {
         sent_pkts: sum.sent_pkts + figures.sent_pkts,
         retransmits: sum.retransmits + figures.retransmits,
+        acked_bytes: sum.acked_bytes + figures.acked_bytes,
+        delivered_pkts: sum.delivered_pkts + figures.delivered_pkts,
+        timeouts: sum.timeouts + figures.timeouts,
+        congestion_events: sum.congestion_events + figures.congestion_events,
+        undone_events: sum.undone_events + figures.undone_events,
         marked_pkts: sum.marked_pkts + flow.marked_pkts(),
         ..sum
     }

@@ -51,6 +51,10 @@ pub struct BothArguments {
     /// Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8)
     #[arg(long, value_name = "LAW", default_value = "fp_bbr")]
     pub law: String,
+    /// What is asked of the transport's TCP, with the keys of a [[flow]]: detection, delayed_acks, initial_window, drop, …; may be
+    /// given several times. UDP alone carries the data then
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub tcp: Vec<String>,
     /// Do not ask queues to mark datagrams in the place of dropping them (ECN)
     #[arg(long)]
     pub no_ecn: bool,

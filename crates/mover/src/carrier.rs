@@ -4,21 +4,47 @@
 
 use anyhow::Result;
 use fatpath_driver::{SendFlows, Source, StepError, tcp};
+use fatpath_flow::Log;
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent};
 use std::time::{Duration, Instant};
 
 /// The end that has the data.
 pub enum SendEnd {
-    Udp(SendFlows),
+    Udp(SendFlows, Option<Box<Logged>>),
     Tcp(tcp::SendEnd),
+}
+
+/// What is logged of the flows, as of one.
+pub struct Logged {
+    log: Log,
+    begun: Instant,
+}
+
+impl Logged {
+    /// From now on.
+    pub fn by(log: Log) -> Box<Logged> {
+        let begun = Instant::now();
+        Box::new(Logged { log, begun })
+    }
+
+    fn note(&mut self, figures: &SenderFigures) {
+        self.log.note(self.begun.elapsed(), figures);
+    }
+
+    /// The files are what was asked for beside the transfer, so that one that fails fails nothing else.
+    fn end(self: Box<Self>, figures: &SenderFigures) {
+        if let Err(error) = self.log.end(self.begun.elapsed(), figures) {
+            eprintln!("fatpath: warning: --log: {error}");
+        }
+    }
 }
 
 impl SendEnd {
     /// Extents leave in the order in which they are given.
     pub fn send(&mut self, extent: Extent) {
         match self {
-            SendEnd::Udp(end) => end.send(extent),
+            SendEnd::Udp(end, _) => end.send(extent),
             SendEnd::Tcp(end) => end.send(extent),
         }
     }
@@ -26,7 +52,7 @@ impl SendEnd {
     /// Bytes that were given and have not left.
     pub fn unsent_bytes(&self) -> u64 {
         match self {
-            SendEnd::Udp(end) => end.unsent_bytes(),
+            SendEnd::Udp(end, _) => end.unsent_bytes(),
             SendEnd::Tcp(end) => end.unsent_bytes(),
         }
     }
@@ -34,7 +60,7 @@ impl SendEnd {
     /// The lowest byte of what was given that may be read again; `None`: nothing will be.
     pub fn lowest(&self) -> Option<(u32, u64)> {
         match self {
-            SendEnd::Udp(end) => end.lowest(),
+            SendEnd::Udp(end, _) => end.lowest(),
             SendEnd::Tcp(end) => end.lowest(),
         }
     }
@@ -42,7 +68,7 @@ impl SendEnd {
     /// When the other end was heard last.
     pub fn heard(&self) -> Instant {
         match self {
-            SendEnd::Udp(end) => end.heard(),
+            SendEnd::Udp(end, _) => end.heard(),
             SendEnd::Tcp(end) => end.heard(),
         }
     }
@@ -50,7 +76,7 @@ impl SendEnd {
     /// The other end lives, as the program knows by another way.
     pub fn peer_is_alive(&mut self) {
         match self {
-            SendEnd::Udp(end) => end.peer_is_alive(),
+            SendEnd::Udp(end, _) => end.peer_is_alive(),
             SendEnd::Tcp(end) => end.peer_is_alive(),
         }
     }
@@ -58,7 +84,7 @@ impl SendEnd {
     /// Flows, or connections, that were silent or ended while others went on.
     pub fn given_up(&self) -> usize {
         match self {
-            SendEnd::Udp(end) => end.given_up(),
+            SendEnd::Udp(end, _) => end.given_up(),
             SendEnd::Tcp(end) => end.given_up(),
         }
     }
@@ -66,14 +92,14 @@ impl SendEnd {
     /// UDP payload of a full datagram; 0 by TCP.
     pub fn datagram_bytes(&self) -> u16 {
         match self {
-            SendEnd::Udp(end) => end.datagram_bytes(),
+            SendEnd::Udp(end, _) => end.datagram_bytes(),
             SendEnd::Tcp(_) => 0,
         }
     }
 
     pub fn figures(&self) -> SenderFigures {
         match self {
-            SendEnd::Udp(end) => end.figures(),
+            SendEnd::Udp(end, _) => end.figures(),
             SendEnd::Tcp(end) => end.figures(),
         }
     }
@@ -84,7 +110,13 @@ impl SendEnd {
     /// The carrier cannot go on.
     pub fn step(&mut self, source: &mut impl Source, wait: Duration) -> Result<(), StepError> {
         match self {
-            SendEnd::Udp(end) => end.step(source, wait),
+            SendEnd::Udp(end, logged) => {
+                let stepped = end.step(source, wait);
+                if let Some(logged) = logged {
+                    logged.note(&end.figures());
+                }
+                stepped
+            }
             SendEnd::Tcp(end) => end.step(source, wait),
         }
     }
@@ -93,9 +125,12 @@ impl SendEnd {
     pub fn close(&mut self, source: &mut impl Source) {
         let code = CloseCode(0);
         match self {
-            SendEnd::Udp(end) => {
+            SendEnd::Udp(end, logged) => {
                 end.close(code);
                 let _ = end.step(source, Duration::ZERO);
+                if let Some(logged) = logged.take() {
+                    logged.end(&end.figures());
+                }
             }
             SendEnd::Tcp(end) => drop(end.close(code)),
         }

@@ -4,14 +4,14 @@
 use crate::arguments::BothArguments;
 use crate::control::Control;
 use crate::listen::{self, Bounds, ListenArguments};
-use crate::protocol::{Agreed, Carrier, Part};
+use crate::protocol::{Agreed, Carrier, Part, Receives};
 use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
 use crate::send::{Given, own_name};
 use crate::session::Session;
 use crate::way::Way;
 use crate::{receive, send};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{IsTerminal, stderr, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -92,6 +92,9 @@ pub struct SendArguments {
     /// [USER@]HOST:FILE; or fatpath://HOST:PORT/DIR, where a listener runs
     #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
+    /// Write what happens to the flows of UDP into this directory, as `fatpath trace` does; `fatpath trace plot` draws it
+    #[arg(long, value_name = "DIR")]
+    pub log: Option<PathBuf>,
     #[allow(missing_docs)] // a comment would become the text of --help
     #[command(flatten)]
     pub both: BothArguments,
@@ -132,7 +135,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
             files.len() == 1,
             "- is standard input, and goes alone: give one command for each, or ./- for a file of that name"
         );
-        return send_input(both, &target);
+        return send_input(arguments, &target);
     }
     // One that leads nowhere is told of later.
     let names = files
@@ -141,7 +144,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     refuse_twins(names)?;
     let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
     let receives = both.receives(target.path.clone().into_bytes(), vec![]);
-    let session = both.call(&target.without_path(), Part::Receive(receives))?;
+    let session = arguments.call(&target, receives)?;
     let given = Given::Paths(&sends, Arc::new(Tree::Everywhere));
     both.finish(Ends::Files, |report, progress| {
         send::run(session, &given, report, progress)
@@ -149,7 +152,8 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
 }
 
 /// Standard input, to one file.
-fn send_input(both: &BothArguments, target: &Place) -> Result<ExitCode> {
+fn send_input(arguments: &SendArguments, target: &Place) -> Result<ExitCode> {
+    let both = &arguments.both;
     both.refuse_with_streams()?;
     let path = Path::new(&target.path);
     let name = path.file_name().filter(|_| !target.path.ends_with('/'));
@@ -158,11 +162,22 @@ fn send_input(both: &BothArguments, target: &Place) -> Result<ExitCode> {
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let receives = both.receives(folder.as_os_str().as_bytes().to_vec(), vec![]);
-    let session = both.call(&target.without_path(), Part::Receive(receives))?;
+    let session = arguments.call(target, receives)?;
     let given = Given::Input(name.as_bytes().to_vec());
     both.finish(Ends::Input, |report, progress| {
         send::run(session, &given, report, progress)
     })
+}
+
+impl SendArguments {
+    fn call(&self, target: &Place, receives: Receives) -> Result<Session> {
+        let part = Part::Receive(receives);
+        let mut session = self.both.call(&target.without_path(), part)?;
+        if let Some(folder) = &self.log {
+            session.log_to(folder);
+        }
+        Ok(session)
+    }
 }
 
 /// `fatpath recv`.
@@ -280,6 +295,15 @@ impl BothArguments {
 
     /// By so many flows, where that is said.
     fn call_by(&self, place: &Place, part: Part, flows: Option<u16>) -> Result<Session> {
+        let carrier = match (self.carrier, self.tcp.is_empty()) {
+            (Carrier::Tcp, false) => {
+                bail!(
+                    "--tcp is asked of the transport over UDP, not of the kernel's TCP: leave out --carrier tcp"
+                )
+            }
+            (Carrier::Auto, false) => Carrier::Udp,
+            (carrier, _) => carrier,
+        };
         let shell = Shell {
             rsh: self.rsh.clone(),
             fatpath: self.remote_fatpath.clone(),
@@ -291,14 +315,15 @@ impl BothArguments {
             window_bytes: self.window,
             silence_ms: self.timeout,
             law: self.law.clone(),
+            tcp: self.tcp.clone(),
             ecn: !self.no_ecn,
             limit_bps: self.limit,
             ports: self.ports,
-            carrier: self.carrier,
+            carrier,
             flows,
         };
         let session = Session::call(&reach, place, self.address, agreed, part)?;
-        let is_blocked = (self.carrier, session.way().carrier()) == (Carrier::Auto, Carrier::Tcp);
+        let is_blocked = (carrier, session.way().carrier()) == (Carrier::Auto, Carrier::Tcp);
         if is_blocked && !self.quiet {
             eprintln!(
                 "fatpath: UDP does not get through; the data go by TCP, as the kernels of both hosts have it"

@@ -28,6 +28,7 @@ mod carrier;
 pub mod cli;
 mod control;
 mod journal;
+mod knobs;
 mod limits;
 mod listen;
 pub mod protocol;

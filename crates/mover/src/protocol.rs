@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -137,6 +137,8 @@ pub struct Agreed {
     pub silence_ms: u32,
     /// The law, with its parameters.
     pub law: String,
+    /// What else is asked of TCP, `KEY=VALUE`.
+    pub tcp: Vec<String>,
     /// ECN is tried.
     pub ecn: bool,
     /// The most that the sender sends, bits a second.
@@ -158,6 +160,7 @@ impl Agreed {
             window_bytes: 1 << 20,
             silence_ms: 1000,
             law: "fp_bbr".to_owned(),
+            tcp: vec![],
             ecn: true,
             limit_bps: None,
             ports: (50_000, 51_000),

@@ -2,8 +2,9 @@
 //! The beginning of a session: random bytes from both ends, what both are set to, and the way of the data.
 
 use crate::arrivals::{Ends, RecvEnd};
-use crate::carrier::SendEnd;
+use crate::carrier::{Logged, SendEnd};
 use crate::control::Control;
+use crate::knobs::knobs;
 use crate::protocol::{Agreed, Hello, Message, Part, Ready, Start, VERSION};
 use crate::remote::{Place, Reach, ssh_reached};
 use crate::way::{
@@ -13,9 +14,12 @@ use anyhow::{Context, Result, bail, ensure};
 use fatpath_cc::Law;
 use fatpath_driver::tcp::{self, Role};
 use fatpath_driver::{self as udp, RecvFlows, SendFlows};
+use fatpath_flow::{Connection, Log};
+use fatpath_scenario::transport::mss_bytes;
 use fatpath_tcp::TcpSpec;
 use fatpath_transport::Spec;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A session that has begun.
@@ -23,8 +27,9 @@ pub struct Session {
     pub control: Control,
     way: Way,
     spec: Spec,
-    /// Of congestion control.
-    law: String,
+    agreed: Agreed,
+    /// What happens to the flows is written to files of this folder.
+    log: Option<PathBuf>,
 }
 
 impl Session {
@@ -75,7 +80,8 @@ impl Session {
             control,
             way,
             spec,
-            law: agreed.law,
+            agreed,
+            log: None,
         })
     }
 
@@ -91,12 +97,12 @@ impl Session {
     ) -> Result<(Session, Part)> {
         match begin_called(&mut control, at, permits) {
             Ok((way, spec, hello)) => {
-                let law = hello.agreed.law;
                 let session = Session {
                     control,
                     way,
                     spec,
-                    law,
+                    agreed: hello.agreed,
+                    log: None,
                 };
                 Ok((session, hello.part))
             }
@@ -117,31 +123,55 @@ impl Session {
         self.spec.window_bytes
     }
 
+    /// What happens to the flows is to be written to files of this folder.
+    pub fn log_to(&mut self, folder: &Path) {
+        self.log = Some(folder.to_owned());
+    }
+
     /// The sender of the data.
     ///
     /// # Errors
-    /// The specification is out of range, or the kernel's.
+    /// The specification is out of range, the kernel's, or of the folder of the log.
     pub fn into_sender(self) -> Result<(Control, SendEnd)> {
+        let logged = self.log.as_ref().map(|folder| self.logged(folder));
+        let logged = logged.transpose()?;
         let spec = self.spec;
         let end = match self.way {
             Way::Udp(udp) => {
                 let count = udp.flows.len();
                 let mut spec = shared(spec, count);
-                spec.tcp.initial_window_pkts =
-                    first_window_pkts(&spec, udp.rtt, udp.train_bps, count);
+                if knobs(&self.agreed.tcp)?.initial_window_pkts.is_none() {
+                    spec.tcp.initial_window_pkts =
+                        first_window_pkts(&spec, udp.rtt, udp.train_bps, count);
+                }
                 let flows = udp.flows.into_iter().map(|flow| {
                     udp::SendEnd::new(flow.socket, &spec, flow.secret, flow.peer, udp.rtt)
                 });
-                SendEnd::Udp(SendFlows::new(flows.collect::<Result<_, _>>()?))
+                SendEnd::Udp(SendFlows::new(flows.collect::<Result<_, _>>()?), logged)
             }
             Way::Tcp(connections) => {
                 let silence = Duration::from_nanos(spec.silence_ns);
                 let limit_bps = spec.tcp.pacing_rate_bps;
-                let law = self.law.split(',').next().unwrap_or_default();
+                let law = self.agreed.law.split(',').next().unwrap_or_default();
                 SendEnd::Tcp(tcp::SendEnd::new(connections, silence, limit_bps, law)?)
             }
         };
         Ok((self.control, end))
+    }
+
+    fn logged(&self, folder: &Path) -> Result<Box<Logged>> {
+        let Way::Udp(udp) = &self.way else {
+            bail!("--log: the data go by the kernel's TCP, of which `fatpath trace` tells");
+        };
+        let first = udp.flows.first().context("a transfer has a flow")?;
+        let here = first.bound.address;
+        let connection = Connection {
+            number: 1,
+            ends: [here, first.peer.unwrap_or(here)],
+            law: format!("fp_{}", self.spec.tcp.law.spec().name),
+            mss_bytes: mss_bytes(&self.spec),
+        };
+        Ok(Logged::by(Log::begin(folder, connection)?))
     }
 
     /// Who receives them.
@@ -249,16 +279,18 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
     );
     let law = law(&agreed.law)?;
     let default = Spec::default();
+    let mut tcp = TcpSpec {
+        law,
+        pacing: true,
+        pacing_rate_bps: agreed.limit_bps,
+        knows_sending: true,
+        tells_losses_apart: true,
+        ecn: agreed.ecn,
+        ..default.tcp
+    };
+    knobs(&agreed.tcp)?.give(&mut tcp);
     let spec = Spec {
-        tcp: TcpSpec {
-            law,
-            pacing: true,
-            pacing_rate_bps: agreed.limit_bps,
-            knows_sending: true,
-            tells_losses_apart: true,
-            ecn: agreed.ecn,
-            ..default.tcp
-        },
+        tcp,
         datagram_bytes: allowed_datagram(agreed.datagram_bytes)?,
         window_bytes: agreed.window_bytes,
         silence_ns,

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use fatpath_cc::Idle;
+use fatpath_link::headers::{IPV4_TCP_BYTES, IPV6_TCP_BYTES, UDP_BYTES};
 pub use fatpath_tcp::{Detection, Growth, WindowReduction};
 use serde::{Serialize, Serializer};
 
@@ -34,6 +35,9 @@ pub struct Flow {
     pub lasts: Option<Duration>,
     /// When a flow that is not through has failed, since it started.
     pub time_limit: Duration,
+    /// What carries it.
+    #[serde(skip_serializing_if = "Transport::is_tcp")]
+    pub transport: Transport,
     /// What is sent.
     #[serde(serialize_with = "shown")]
     pub source: Source,
@@ -42,6 +46,16 @@ pub struct Flow {
     /// The line of the file where it stands, from 1.
     #[serde(skip)]
     pub line: usize,
+}
+
+/// What carries a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Transport {
+    /// The kernel's TCP.
+    #[default]
+    Tcp,
+    /// TCP's machinery over UDP, in user space (docs/transport.md): its ends have all that [`Requests`] name.
+    Udp,
 }
 
 /// What is sent.
@@ -90,7 +104,7 @@ pub enum Source {
 pub enum DelayedAcks {
     /// Every segment.
     Off,
-    /// Every second one, or after Linux's longest wait.
+    /// Every second one, or after the longest wait.
     On,
     /// Every one at the beginning, then as [`DelayedAcks::On`]; so does Linux.
     QuickAtStart,
@@ -116,7 +130,7 @@ pub struct Requests {
     pub window_bytes: Option<u32>,
     /// SO_MAX_PACING_RATE, bits a second.
     pub pacing_rate_bps: Option<u64>,
-    /// What programs cannot ask for, and only the simulator gives.
+    /// What programs cannot ask of the kernel: the simulator gives it, and so does the transport over UDP.
     pub ends: EndSettings,
 }
 
@@ -148,6 +162,9 @@ pub struct EndSettings {
     /// Segments that leave between one acknowledgement and the next at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_burst_pkts: Option<u32>,
+    /// Paced, whatever the law.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
     /// Paced segments leave up to this much before their time, together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_quantum_ns: Option<u64>,
@@ -159,6 +176,12 @@ pub struct EndSettings {
     /// When the receiver acknowledges.
     #[serde(serialize_with = "shown")]
     pub delayed_acks: Option<DelayedAcks>,
+    /// How long an acknowledgement waits at most; Linux's time where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack_max_ns: Option<u64>,
+    /// Segments that one acknowledgement waits for; two where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack_pkts: Option<u32>,
     /// Tail loss probes.
     pub tail_loss_probe: Option<bool>,
     /// Limited slow start begins at this window.
@@ -195,6 +218,13 @@ pub struct LawRequest {
     pub parameters: Vec<(String, f64)>,
 }
 
+impl Transport {
+    /// The kernel's TCP.
+    pub fn is_tcp(&self) -> bool {
+        *self == Transport::Tcp
+    }
+}
+
 impl Flow {
     /// Who opens the connection, and who listens.
     pub fn client_and_server(&self) -> [&str; 2] {
@@ -204,7 +234,21 @@ impl Flow {
         }
     }
 
-    /// Whether it is UDP.
+    /// IP and UDP headers of a datagram.
+    pub fn network_bytes(&self) -> u32 {
+        match self.ipv6 {
+            true => UDP_BYTES + IPV6_TCP_BYTES - IPV4_TCP_BYTES,
+            false => UDP_BYTES,
+        }
+    }
+
+    /// UDP payload of the largest datagram that a path of this MTU carries whole.
+    pub fn most_datagram_bytes(&self, mtu_bytes: u32) -> u16 {
+        let bytes = mtu_bytes.saturating_sub(self.network_bytes());
+        u16::try_from(bytes).unwrap_or(u16::MAX)
+    }
+
+    /// Whether it is datagrams at a constant rate, without TCP's machinery.
     pub fn is_udp(&self) -> bool {
         matches!(self.source, Source::ConstantRate { .. })
     }

@@ -7,15 +7,16 @@
 use std::time::Duration;
 
 use fatpath_link::headers::ETHERNET_MSS_BYTES;
+use fatpath_transport::Spec;
 
-use super::flow::{Flow, Requests, Source};
+use super::flow::{Flow, Requests, Source, Transport};
 use super::groups::{Groups, Who, find, indexes, member};
 use super::programs::{TIME_LIMIT, check_reached};
 use super::requests::requests;
 use super::routes::Map;
 use super::size::Size;
 use super::values::{Refusal, Section, Values};
-use super::{Host, Link, units};
+use super::{Host, Link, transport, units};
 
 /// Connections of a flow.
 const MOST_STREAMS: u64 = 100_000;
@@ -89,6 +90,9 @@ impl Reading<'_> {
         let start = section.optional("start", units::moment_ns).unwrap_or(0);
         let streams = section.whole("streams", 1..=MOST_STREAMS).unwrap_or(1);
         let time_limit = section.optional("time_limit", units::time_limit);
+        let transport = section
+            .optional("transport", transport_kind)
+            .unwrap_or_default();
         let kind = section.need("source", KINDS);
         let kind = kind.and_then(|kind| kind.parsed(Kind::read));
         let requests = match kind {
@@ -100,6 +104,10 @@ impl Reading<'_> {
         let source = source(section, kind);
         let lasts = lasts(section, start, &source);
         let lasts = section.noted(lasts).flatten();
+        if transport == Transport::Udp {
+            let checked = check_transported(section, &source, &requests);
+            section.noted(checked);
+        }
         let line = section.line() as usize;
         let flow = Flow {
             label: format!("{}-{}-{}", self.number, self.from, kind.name()),
@@ -112,6 +120,7 @@ impl Reading<'_> {
             start: Duration::from_nanos(start),
             lasts,
             time_limit: time_limit.unwrap_or(TIME_LIMIT),
+            transport,
             source,
             requests,
             line,
@@ -150,6 +159,31 @@ fn receiver(
         reached.map_err(|why| value.refusal(format!("{to} {why}")))?;
     }
     Ok(to)
+}
+
+fn transport_kind(text: &str) -> Result<Transport, &'static str> {
+    match text {
+        "tcp" => Ok(Transport::Tcp),
+        "udp" => Ok(Transport::Udp),
+        _ => Err("\"tcp\", the kernel's, or \"udp\", fatpath's transport"),
+    }
+}
+
+/// What the transport has not; in datagrams that any path of the file carries.
+fn check_transported(
+    section: &Section,
+    source: &Source,
+    requests: &Requests,
+) -> Result<(), Refusal> {
+    if !matches!(
+        source,
+        Source::Bulk { again: false, .. } | Source::Chunks { .. }
+    ) {
+        let told = "transport = \"udp\" carries source = \"bulk\", once, and \"chunks\"";
+        return Err(section.refusal_here(told));
+    }
+    let spec = transport::spec(requests, *Spec::DATAGRAM_BYTES.end());
+    spec.map(drop).map_err(|why| section.refusal_here(why))
 }
 
 const KINDS: &str = "\"bulk\", \"chunks\", \"web\" or \"udp\"";
@@ -295,6 +329,11 @@ mod tests {
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\ndrop = [20, 0]"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"nicely\" }}"),
             format!("{ends}source = \"bulk\"\nstop = \"5s\"\nrude = {{ off = \"soon\", at = \"1s\" }}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ntransport = \"sctp\""),
+            format!("{ends}source = \"bulk\"\nagain = true\nstop = \"5s\"\ntransport = \"udp\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ntransport = \"udp\"\nwindow = \"1MB\""),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ntransport = \"udp\"\nrude = {{}}"),
+            format!("{ends}source = \"bulk\"\nstop = \"5s\"\ntransport = \"udp\"\nmss = 100"),
             format!("{ends}source = \"udp\"\nstop = \"5s\"\nrate = \"0bit\""),
             format!("{ends}source = \"web\"\nstop = \"5s\"\nusers = 1\nmean_object = \"1kB\"\nshape = 1\nthink = \"1s\""),
         ]
@@ -312,7 +351,7 @@ mod tests {
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:20:8: flow[1].stop: must come after start
-        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, start, streams, time_limit, source, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, sack_blocks, reduction, growth, max_burst, pacing_quantum, drop, rto_min, delayed_acks, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude, bytes, again, stop
+        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, start, streams, time_limit, transport, source, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, sack_blocks, reduction, growth, max_burst, pacing, pacing_quantum, drop, rto_min, delayed_acks, delayed_ack_max, delayed_ack_count, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude, bytes, again, stop
         x.toml:20:11: flow[1].streams: found 0; allowed: a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)
@@ -326,6 +365,11 @@ mod tests {
         x.toml:20:13: flow[1].drop[2]: found 0; allowed: a whole number from 1 to 1000000000000000
         x.toml:20:8: flow[1].rude: off and at belong together, such as "nicely" and "3s"
         x.toml:20:16: flow[1].rude.off: found the text "soon"; allowed: "now" or "nicely"
+        x.toml:20:13: flow[1].transport: found the text "sctp"; allowed: "tcp", the kernel's, or "udp", fatpath's transport
+        x.toml:15:1: flow[1]: transport = "udp" carries source = "bulk", once, and "chunks"
+        x.toml:15:1: flow[1]: window: is of the kernel's sockets; give receive_buffer
+        x.toml:15:1: flow[1]: rude: the transport has no flows without congestion control
+        x.toml:15:1: flow[1]: mss: give 458 bytes or more
         x.toml:20:8: flow[1].rate: found the text "0bit"; allowed: a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
         x.toml:22:9: flow[1].shape: found 1; allowed: a number from 1.01 to 100
         "#);

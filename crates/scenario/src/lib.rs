@@ -15,7 +15,9 @@ mod experiment;
 mod files;
 mod flow;
 mod flows;
+mod given;
 mod groups;
+mod knobs;
 pub mod law;
 pub mod limit;
 mod link;
@@ -26,12 +28,14 @@ mod parse;
 pub mod plan;
 mod programs;
 mod requests;
+mod round_trip;
 pub mod routes;
 mod rude;
 mod seed;
 mod size;
 #[cfg(test)]
 mod tests;
+pub mod transport;
 mod units;
 mod values;
 
@@ -46,8 +50,9 @@ use files::NamedFiles;
 pub use files::{Files, NamedText, NoFiles};
 pub use flow::{
     DelayedAcks, Detection, EndSettings, Flow, Growth, LawRequest, Requests, RudeOff, RudeRequest,
-    Source, WindowReduction,
+    Source, Transport, WindowReduction,
 };
+pub use round_trip::RoundTrip;
 pub use seed::{hash_of_name, mixed};
 
 /// The most repeats of a case.
@@ -234,6 +239,8 @@ pub struct Program {
 pub enum ResultKind {
     /// The JSON of `iperf3 --json` as a client.
     Iperf3,
+    /// The JSON of `fatpath flow send --json`.
+    Flow,
 }
 
 impl Scenario {

@@ -7,14 +7,17 @@
 use std::collections::BTreeSet;
 
 use fatpath_link::ChainSpec;
-use fatpath_toml::{Document, Problem};
+use fatpath_toml::Document;
 
 use super::cells::{self, Course};
 use super::effects::{KEYS, Stage};
 use super::files::{NamedFiles, NoFiles};
+use super::given::{as_toml, first, is_digits};
 use super::values::{Refusal, Section, Values};
 use super::{Link, seed};
 
+/// What a command line gives, for messages.
+const TITLE: &str = "a change of a link";
 /// The most tables of `cells`, and far more than a path has effects.
 const MOST_STAGES: usize = 100;
 
@@ -161,36 +164,13 @@ pub(super) fn changed(link: &Link, settings: &[(String, String)]) -> Result<Link
         if !keys.insert(key) {
             return Err(format!("{key}: is given twice"));
         }
-        text.push_str(&format!("{key} = {}\n", as_toml(key, value)?));
+        let is_bare = key.ends_with("path_mtu") && is_digits(value);
+        let value = as_toml(TITLE, key, value, is_bare)?;
+        text.push_str(&format!("{key} = {value}\n"));
     }
-    let document = document(&text)?;
+    let document = Document::parse(TITLE, &text).map_err(first)?;
     let section = document.root(Values::default());
     let changed = change(link, section, &NamedFiles::of(&NoFiles));
     document.finish().map_err(first)?;
     changed.map_err(|refusal| refusal.to_string())
-}
-
-fn first(problems: Vec<Problem>) -> String {
-    let problem = problems.into_iter().next();
-    problem.map_or(String::new(), |one| one.sentence())
-}
-
-fn document(text: &str) -> Result<Document<'_>, String> {
-    Document::parse("a change of a link", text).map_err(first)
-}
-
-/// A value of a command line as TOML: tables, lists and the one whole number as they are, others
-/// quoted.
-fn as_toml(key: &str, value: &str) -> Result<String, String> {
-    if value.chars().any(char::is_control) {
-        return Err(format!("{key}: the value has a control character"));
-    }
-    let is_number = key.ends_with("path_mtu") && value.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_number && !value.starts_with(['[', '{']) {
-        let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-        return Ok(format!("\"{quoted}\""));
-    }
-    let alone = format!("value = {value}");
-    document(&alone).map_err(|why| format!("{key}: {value} is not TOML: {why}"))?;
-    Ok(value.to_owned())
 }

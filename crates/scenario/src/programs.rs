@@ -161,6 +161,7 @@ fn ready_port(value: &Value) -> Result<u16, Refusal> {
 fn result_kind(text: &str) -> Result<ResultKind, &'static str> {
     match text {
         "iperf3" => Ok(ResultKind::Iperf3),
-        _ => Err("\"iperf3\""),
+        "flow" => Ok(ResultKind::Flow),
+        _ => Err("\"iperf3\" or \"flow\" (fatpath flow send)"),
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a `[[flow]]` asks of its connections: what programs can ask for, and the inside of their ends, which is
-//! the simulator's.
+//! What a `[[flow]]` asks of its connections: what programs can ask for, and the inside of their ends, which the simulator
+//! has and the transport over UDP.
 //!
-//! Pure. Start with [`requests`].
+//! Pure. A key that is added is written by `knobs.rs` too. Start with [`requests`].
 
 use fatpath_cc::Idle;
 use fatpath_tcp::MAX_BLOCKS;
@@ -18,6 +18,34 @@ const DROPS: &str = "a list of segments, the first one is 1, such as [20, 25]";
 const MOST_DROPS: usize = 10_000;
 /// More than months of a terabit a second.
 const MOST_SEGMENT: u64 = 1_000_000_000_000_000;
+
+pub(super) const DETECTIONS: [(&str, Detection); 5] = [
+    ("rack", Detection::Rack),
+    ("sack", Detection::Sack),
+    ("fack", Detection::Fack),
+    ("newreno", Detection::NewReno),
+    ("reno", Detection::Reno),
+];
+pub(super) const REDUCTIONS: [(&str, WindowReduction); 3] = [
+    ("prr", WindowReduction::Prr),
+    ("at_once", WindowReduction::AtOnce),
+    ("rampdown", WindowReduction::Rampdown),
+];
+pub(super) const GROWTHS: [(&str, Growth); 3] = [
+    ("segments", Growth::Segments),
+    ("acks", Growth::Acks),
+    ("abc", Growth::AppropriateBytes),
+];
+pub(super) const DELAYED_ACKS: [(&str, DelayedAcks); 3] = [
+    ("off", DelayedAcks::Off),
+    ("on", DelayedAcks::On),
+    ("quick", DelayedAcks::QuickAtStart),
+];
+pub(super) const IDLES: [(&str, Idle); 3] = [
+    ("restart", Idle::Restart),
+    ("keep", Idle::Keep),
+    ("pace", Idle::Pace),
+];
 
 /// The keys that are not of the flow's source.
 pub(super) fn requests(section: &mut Section) -> Requests {
@@ -50,10 +78,13 @@ fn inner(section: &mut Section) -> EndSettings {
         reduction: section.optional("reduction", reduction),
         growth: section.optional("growth", growth),
         max_burst_pkts: packets(section, "max_burst", 1),
+        pacing: section.flag("pacing"),
         pacing_quantum_ns: section.optional("pacing_quantum", units::pacing_quantum_ns),
         drops: section.read("drop", drops).unwrap_or_default(),
         rto_min_ns: section.optional("rto_min", units::period_ns),
         delayed_acks: section.optional("delayed_acks", delayed_acks),
+        delayed_ack_max_ns: section.optional("delayed_ack_max", units::period_ns),
+        delayed_ack_pkts: packets(section, "delayed_ack_count", 1),
         tail_loss_probe: section.flag("tail_loss_probe"),
         max_ssthresh_pkts: packets(section, "max_ssthresh", 2),
         initial_ssthresh_pkts: packets(section, "initial_ssthresh", 2),
@@ -84,37 +115,6 @@ fn law_request(value: &Value) -> Result<LawRequest, Refusal> {
     }
 }
 
-fn detection(text: &str) -> Result<Detection, &'static str> {
-    match text {
-        "rack" => Ok(Detection::Rack),
-        "sack" => Ok(Detection::Sack),
-        "fack" => Ok(Detection::Fack),
-        "newreno" => Ok(Detection::NewReno),
-        "reno" => Ok(Detection::Reno),
-        _ => {
-            Err("\"rack\", \"sack\", \"fack\", \"newreno\" or \"reno\" (the last two without SACK)")
-        }
-    }
-}
-
-fn reduction(text: &str) -> Result<WindowReduction, &'static str> {
-    match text {
-        "prr" => Ok(WindowReduction::Prr),
-        "at_once" => Ok(WindowReduction::AtOnce),
-        "rampdown" => Ok(WindowReduction::Rampdown),
-        _ => Err("\"prr\", \"at_once\" or \"rampdown\""),
-    }
-}
-
-fn growth(text: &str) -> Result<Growth, &'static str> {
-    match text {
-        "segments" => Ok(Growth::Segments),
-        "acks" => Ok(Growth::Acks),
-        "abc" => Ok(Growth::AppropriateBytes),
-        _ => Err("\"segments\", \"acks\" or \"abc\" (RFC 3465)"),
-    }
-}
-
 /// Segments are counted from 1 in a file, as the papers do.
 fn drops(value: &Value) -> Result<Vec<u64>, Refusal> {
     let items = value.items(DROPS)?;
@@ -125,20 +125,30 @@ fn drops(value: &Value) -> Result<Vec<u64>, Refusal> {
     numbers.map(|number| Ok(number? - 1)).collect()
 }
 
+/// Which of the names it is.
+fn named<T: Copy>(names: &[(&str, T)], text: &str) -> Option<T> {
+    let found = names.iter().find(|(name, _)| *name == text);
+    found.map(|(_, value)| *value)
+}
+
+fn detection(text: &str) -> Result<Detection, &'static str> {
+    named(&DETECTIONS, text)
+        .ok_or("\"rack\", \"sack\", \"fack\", \"newreno\" or \"reno\" (the last two without SACK)")
+}
+
+fn reduction(text: &str) -> Result<WindowReduction, &'static str> {
+    named(&REDUCTIONS, text).ok_or("\"prr\", \"at_once\" or \"rampdown\"")
+}
+
+fn growth(text: &str) -> Result<Growth, &'static str> {
+    named(&GROWTHS, text).ok_or("\"segments\", \"acks\" or \"abc\" (RFC 3465)")
+}
+
 fn delayed_acks(text: &str) -> Result<DelayedAcks, &'static str> {
-    match text {
-        "off" => Ok(DelayedAcks::Off),
-        "on" => Ok(DelayedAcks::On),
-        "quick" => Ok(DelayedAcks::QuickAtStart),
-        _ => Err("\"off\", \"on\", or \"quick\" (at the beginning every segment, as Linux)"),
-    }
+    named(&DELAYED_ACKS, text)
+        .ok_or("\"off\", \"on\", or \"quick\" (at the beginning every segment, as Linux)")
 }
 
 fn idle(text: &str) -> Result<Idle, &'static str> {
-    match text {
-        "restart" => Ok(Idle::Restart),
-        "keep" => Ok(Idle::Keep),
-        "pace" => Ok(Idle::Pace),
-        _ => Err("\"restart\", \"keep\" or \"pace\""),
-    }
+    named(&IDLES, text).ok_or("\"restart\", \"keep\" or \"pace\"")
 }

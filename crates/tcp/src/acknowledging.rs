@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the receiver acknowledges: every second segment, at once where something is out of order, in
+//! When the receiver acknowledges: every second segment or so many, at once where something is out of order, in
 //! quick succession at the beginning, and compressed where much is out of order (RFC 5681, 4.2;
 //! `__tcp_ack_snd_check` of Linux).
 
@@ -23,6 +23,8 @@ const COMPRESSED_MAX_NS: u64 = 1_000_000;
 pub(super) struct Acknowledging {
     policy: DelayedAcks,
     mss_bytes: u64,
+    /// More in-order data than this are acknowledged at once.
+    most_unacked_bytes: u64,
     /// Without SACK every segment beyond a hole is told of at once: the sender counts.
     compresses: bool,
     rtt_ns: u64,
@@ -61,6 +63,7 @@ impl Acknowledging {
         Acknowledging {
             policy: spec.delayed_acks,
             mss_bytes: u64::from(spec.mss_bytes),
+            most_unacked_bytes: u64::from(spec.delayed_ack_pkts - 1) * u64::from(spec.mss_bytes),
             compresses: spec.detection.uses_sack(),
             rtt_ns,
             is_due: false,
@@ -92,7 +95,8 @@ impl Acknowledging {
             self.note_pause(arrival);
         }
         self.unacked_bytes += arrival.fresh_bytes;
-        let is_full = self.unacked_bytes > self.mss_bytes || self.policy == DelayedAcks::Off;
+        let is_full =
+            self.unacked_bytes > self.most_unacked_bytes || self.policy == DelayedAcks::Off;
         if is_full || self.quick > 0 || arrival.fills_last_hole {
             self.is_due = true;
         } else if arrival.has_hole {

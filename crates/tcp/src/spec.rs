@@ -60,6 +60,8 @@ pub struct TcpSpec {
     pub tail_loss_probe: bool,
     /// When the receiver acknowledges.
     pub delayed_acks: DelayedAcks,
+    /// Full segments that a delayed acknowledgement waits for; RFC 5681, 4.2: two.
+    pub delayed_ack_pkts: u32,
     /// Segments that the sender loses on purpose, numbers from 0: it counts them as sent, and they never leave. A number
     /// that is there twice is lost twice, its first retransmission too.
     pub drops: Vec<u64>,
@@ -164,12 +166,12 @@ pub enum Growth {
 pub enum DelayedAcks {
     /// Every segment.
     Off,
-    /// Every second one, or after this time.
+    /// Every [`TcpSpec::delayed_ack_pkts`], or after this time.
     On {
         /// The longest wait.
         max_ns: u64,
     },
-    /// As Linux: every one at the beginning, then every second one or after this time.
+    /// As Linux: every one at the beginning, then as [`DelayedAcks::On`].
     QuickAtStart {
         /// The longest wait.
         max_ns: u64,
@@ -210,6 +212,7 @@ impl Default for TcpSpec {
             delayed_acks: DelayedAcks::QuickAtStart {
                 max_ns: DelayedAcks::MAX_NS,
             },
+            delayed_ack_pkts: 2,
             drops: vec![],
             ecn: false,
             knows_sending: false,
@@ -264,6 +267,10 @@ impl TcpSpec {
             .rude
             .is_some_and(|rude| rude.rate == RudeRate::Share(0));
         unless(!is_still, "share: give more than 0 bit/s")?;
+        unless(
+            self.delayed_ack_pkts > 0,
+            "delayed ACKs: give more than 0 segments",
+        )?;
         unless(self.rto_min_ns > 0, "least RTO: give more than 0")
     }
 }

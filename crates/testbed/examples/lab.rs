@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fatpath lab` and `fatpath sim` alone: `cargo run -p fatpath-testbed --example lab -- lab run FILE`. The
+//! `fatpath lab`, `fatpath sim` and `fatpath flow` alone: `cargo run -p fatpath-testbed --example lab -- lab run FILE`. The
 //! tests of this crate drive it; it has no daemon, so variants with a policy do not come up in the lab.
 
 use std::process::ExitCode;
@@ -19,12 +19,15 @@ struct Command {
 enum Group {
     #[command(subcommand)]
     Lab(LabCommand),
+    #[command(subcommand)]
+    Flow(fatpath_flow::cli::Command),
     Sim(Simulate),
 }
 
 fn main() -> ExitCode {
     let done = match Command::parse().command {
         Group::Lab(command) => command.run(),
+        Group::Flow(command) => fatpath_flow::cli::run(&command).map(|()| ExitCode::SUCCESS),
         Group::Sim(arguments) => arguments.run(),
     };
     done.unwrap_or_else(|error| {

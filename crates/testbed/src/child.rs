@@ -13,7 +13,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -21,9 +21,14 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
 
 /// This very program, also when its file was removed or replaced since it was started.
 pub fn this_program() -> Command {
+    Command::new(this_file())
+}
+
+/// Its file.
+pub fn this_file() -> PathBuf {
     // The system calls a file that is gone by another name, which is no file's.
     let file = std::env::current_exe().ok().filter(|file| file.exists());
-    Command::new(file.unwrap_or_else(|| "/proc/self/exe".into()))
+    file.unwrap_or_else(|| "/proc/self/exe".into())
 }
 
 /// From now on no child gets a descriptor that this process inherited, such as one that holds a lock of the

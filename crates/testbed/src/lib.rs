@@ -29,4 +29,5 @@ mod session;
 mod settings;
 pub mod supervisor;
 mod tail;
+mod transported;
 pub mod undo;

@@ -5,6 +5,7 @@
 //! they have ended. Every program writes to files of its own. What its output means is not decided
 //! here. Start with [`run_all`].
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -37,8 +38,8 @@ pub struct Job {
     pub host: String,
     /// The command, not empty.
     pub words: Vec<String>,
-    /// It is a server that listens there.
-    pub ready_port: Option<u16>,
+    /// It is a server; when it serves.
+    pub ready: Option<Ready>,
     /// When it is killed.
     pub time_limit: Duration,
     /// When it is asked to end (SIGTERM), which is no failure.
@@ -47,6 +48,33 @@ pub struct Job {
     pub output: PathBuf,
     /// Where its standard error goes.
     pub errors: PathBuf,
+}
+
+/// What shows that a server serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// It listens on this TCP port.
+    Port(u16),
+    /// This file is there.
+    File(PathBuf),
+}
+
+impl fmt::Display for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ready::Port(port) => write!(f, "port {port}"),
+            Ready::File(file) => file.display().fmt(f),
+        }
+    }
+}
+
+impl Ready {
+    fn is_seen(&self, pid: u32) -> bool {
+        match self {
+            Ready::Port(port) => machine::is_listening(pid, *port),
+            Ready::File(file) => file.exists(),
+        }
+    }
 }
 
 /// Why a run has no result.
@@ -81,12 +109,12 @@ pub enum RunError {
         said: String,
     },
     /// It does not listen.
-    #[error("{label}: does not listen on port {port} after {} s{said}", READY_LIMIT.as_secs())]
+    #[error("{label}: does not listen on {at} after {} s{said}", READY_LIMIT.as_secs())]
     NotReady {
         /// Which program.
         label: String,
-        /// The port.
-        port: u16,
+        /// Where it should.
+        at: Ready,
         /// Its last lines.
         said: String,
     },
@@ -119,20 +147,20 @@ pub trait Watch {
 /// The first job that failed.
 pub fn run_all(plan: &Plan, jobs: &[Job], watch: &mut dyn Watch) -> Result<(), RunError> {
     let mut programs = vec![];
-    let first = jobs.iter().position(|job| job.ready_port.is_none());
+    let first = jobs.iter().position(|job| job.ready.is_none());
     for (place, job) in jobs.iter().enumerate() {
         if Some(place) == first {
             watch.begin().map_err(RunError::Begin)?;
         }
         programs.push(Running::start(plan, job)?);
-        if let Some(port) = job.ready_port {
-            wait_listening(&mut programs, port, watch)?;
+        if let Some(ready) = &job.ready {
+            wait_ready(&mut programs, ready, watch)?;
         }
     }
     wait_until(&mut programs, watch, |programs| {
         programs
             .iter()
-            .all(|program| program.ended.is_some() || program.job.ready_port.is_some())
+            .all(|program| program.ended.is_some() || program.job.ready.is_some())
     })?;
     watch.end();
     stop_servers(&mut programs, watch)
@@ -229,24 +257,22 @@ fn spawn(plan: &Plan, job: &Job) -> io::Result<Child> {
     command.spawn()
 }
 
-fn wait_listening(
+fn wait_ready(
     programs: &mut [Running],
-    port: u16,
+    ready: &Ready,
     watch: &mut dyn Watch,
 ) -> Result<(), RunError> {
     let deadline = Instant::now() + READY_LIMIT;
     wait_until(programs, watch, |programs| {
         let server = programs.last().map(|server| server.child.id());
-        server.is_none_or(|pid| machine::is_listening(pid, port)) || Instant::now() > deadline
+        server.is_none_or(|pid| ready.is_seen(pid)) || Instant::now() > deadline
     })?;
     match programs.last() {
-        Some(server) if !machine::is_listening(server.child.id(), port) => {
-            Err(RunError::NotReady {
-                label: server.job.label.clone(),
-                port,
-                said: server.said(),
-            })
-        }
+        Some(server) if !ready.is_seen(server.child.id()) => Err(RunError::NotReady {
+            label: server.job.label.clone(),
+            at: ready.clone(),
+            said: server.said(),
+        }),
         _ => Ok(()),
     }
 }

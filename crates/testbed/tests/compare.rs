@@ -85,3 +85,50 @@ retries = 5
     assert!(bench.folder.join("out/throughput.svg").exists());
     bench.assert_nothing_remains("a_scenario_runs");
 }
+
+/// Segments that are lost on purpose, at the sender and on the link, and knobs that no kernel has: both sides send the same
+/// segments again.
+#[test]
+fn a_flow_over_udp_is_the_same_connection_on_both_sides() {
+    let scenario = r#"
+[hosts.a]
+[hosts.b]
+[links.wan]
+between = ["a", "b"]
+rate = "20mbit"
+delay = "20ms"
+forward.loss = { flow = 1, packets = [100] }
+[[flow]]
+from = "a"
+to = "b"
+transport = "udp"
+source = "bulk"
+bytes = "4MB"
+start = "0.5s"
+streams = 1
+law = { law = "fp_aimd", a = 2, b = 0.5 }
+initial_window = 4
+initial_ssthresh = 30
+detection = "fack"
+dupthresh = 4
+drop = [20, 25, 25]
+delayed_acks = "on"
+mss = 1000
+receive_buffer = "200kB"
+[experiment]
+lateness_limit = "none"
+retries = 5
+"#;
+    let Some(bench) = Bench::of("udp", scenario) else {
+        return;
+    };
+    compared(&bench);
+    for side in ["lab", "sim"] {
+        let row = &bench.json(&format!("{side}/results.json"))[0];
+        // Four were lost, and nothing else is sent again; one of them was lost again.
+        assert_eq!(row["retransmits"], 4, "{row}");
+        assert_eq!(row["timeouts"], 1, "{row}");
+        assert!(row["goodput_mbps"].as_f64() > Some(1.0), "{row}");
+    }
+    bench.assert_nothing_remains("a_flow_over_udp");
+}

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::keys::Cipher;
 use super::packet::{HEADER_BYTES, TAG_BYTES};
+use super::queue::Run;
 
 /// Of a datagram, what is no run: header, segment's number, tag.
 pub(crate) const OVERHEAD_BYTES: u32 = (HEADER_BYTES + 8 + TAG_BYTES) as u32;
@@ -71,6 +72,33 @@ impl Default for Spec {
 impl Spec {
     /// Least and most UDP payload of a datagram: what fits IPv4's least MTU with something to spare, and what UDP carries.
     pub const DATAGRAM_BYTES: RangeInclusive<u16> = 512..=65_507;
+
+    /// Header of a run of bytes of one object.
+    pub const RUN_HEADER_BYTES: u16 = Run::HEADER_BYTES as u16;
+
+    /// Of a datagram with bytes of one object, what is not these bytes.
+    pub const OVERHEAD_BYTES: u16 = OVERHEAD_BYTES as u16 + Spec::RUN_HEADER_BYTES;
+
+    /// Says what no connection can be made of.
+    ///
+    /// # Errors
+    /// The first such value.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.tcp().map(drop)
+    }
+
+    /// The same connection as TCP segments, for the simulator: each as long as a full datagram with `network_bytes` of IP and UDP
+    /// headers. Headers of runs count as data.
+    pub fn as_tcp(&self, network_bytes: u32) -> TcpSpec {
+        TcpSpec {
+            pacing_rate_bps: self.pacing_rate_bps(self.datagram_bytes),
+            mss_bytes: Spec::segment_bytes(self.datagram_bytes),
+            header_bytes: network_bytes + OVERHEAD_BYTES,
+            send_buffer: Buffer::Fixed(self.window_bytes),
+            receive_buffer: Buffer::Fixed(self.window_bytes),
+            ..self.tcp.clone()
+        }
+    }
 
     /// Bytes of a segment for runs with their headers, in datagrams of this size.
     pub(crate) fn segment_bytes(datagram_bytes: u16) -> u32 {

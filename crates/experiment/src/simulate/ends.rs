@@ -15,7 +15,7 @@ use fatpath_policy::{
 };
 use fatpath_scenario::law::of_request;
 use fatpath_scenario::{Flow, Requests};
-use fatpath_sim::{Buffer, DelayedAcks, Detection, RudeRate, RudeSpec, TcpSpec, WindowReduction};
+use fatpath_sim::{Buffer, DelayedAcks, RudeRate, RudeSpec, TcpSpec};
 
 use super::host::{Ecn, HostTcp};
 use super::{law, source};
@@ -60,59 +60,63 @@ impl Ends<'_> {
         let (here, there) = (self.names.sender, self.names.receiver);
         let at_sender = &self.applied(here, there);
         let at_receiver = &self.applied(there, here);
-        let inner = &self.flow.requests.ends;
         let Segment {
             mss_bytes,
             header_bytes,
         } = self.segment();
-        let plain = TcpSpec::default();
         let rude = self.rude(at_sender);
         let law = self.law(at_sender, rude.is_some())?;
-        let detection = inner.detection.unwrap_or(self.sender.detection);
+        let mut tcp = self.of_host(law);
+        self.requests().ends.give(&mut tcp);
         Ok(TcpSpec {
             law,
             rude,
-            start: self.start(at_sender, law),
-            starts_as_kernel: plain.starts_as_kernel,
+            start: at_sender.start(tcp.start),
             mss_bytes,
             header_bytes,
             initial_window_pkts: at_sender
                 .number_u32(Setting::InitialWindow)
-                .or(inner.initial_window_pkts)
-                .unwrap_or(plain.initial_window_pkts),
+                .unwrap_or(tcp.initial_window_pkts),
             cwnd_clamp_pkts: at_sender
                 .number_u32(Setting::CwndClamp)
-                .or(inner.cwnd_clamp_pkts)
-                .unwrap_or(plain.cwnd_clamp_pkts),
+                .unwrap_or(tcp.cwnd_clamp_pkts),
             send_buffer: self.send_buffer(at_sender),
             receive_buffer: self.receive_buffer(at_receiver),
             pacing_rate_bps: self.pacing_rate_bps(at_sender),
-            pacing: at_sender.is_on(Setting::Pacing),
-            pacing_quantum_ns: inner.pacing_quantum_ns.unwrap_or(plain.pacing_quantum_ns),
+            pacing: tcp.pacing || at_sender.is_on(Setting::Pacing),
             max_burst_pkts: at_sender
                 .number_u32(Setting::MaxBurst)
-                .or(inner.max_burst_pkts)
-                .unwrap_or(plain.max_burst_pkts),
-            detection,
-            sack_blocks: inner.sack_blocks.unwrap_or(plain.sack_blocks),
-            reduction: inner.reduction.unwrap_or(usual_reduction(detection)),
-            growth: inner.growth.unwrap_or(plain.growth),
-            drops: inner.drops.clone(),
+                .unwrap_or(tcp.max_burst_pkts),
             dupthresh: at_sender
                 .number_u32(Setting::Reordering)
-                .or(inner.dupthresh)
-                .unwrap_or(self.sender.dupthresh),
+                .unwrap_or(tcp.dupthresh),
             rto_min_ns: at_sender
                 .number(Setting::RtoMin)
-                .map(|us| us * 1000)
-                .or(inner.rto_min_ns)
-                .unwrap_or(self.sender.rto_min_ns),
-            tail_loss_probe: inner.tail_loss_probe.unwrap_or(self.sender.tail_loss_probe),
-            delayed_acks: self.delayed_acks(at_receiver),
+                .map_or(tcp.rto_min_ns, |us| us * 1000),
+            delayed_acks: self.delayed_acks(at_receiver, tcp.delayed_acks),
             ecn: self.agrees_on_ecn(),
-            knows_sending: plain.knows_sending,
-            tells_losses_apart: plain.tells_losses_apart,
+            ..tcp
         })
+    }
+
+    /// What the sender's sysctls give a flow that asks for nothing.
+    fn of_host(&self, law: Law) -> TcpSpec {
+        let plain = TcpSpec::default();
+        TcpSpec {
+            start: Start {
+                idle: match self.sender.restarts_after_idle {
+                    true => Idle::Restart,
+                    false => Idle::Keep,
+                },
+                hystart: law.spec().hystart,
+                ..plain.start
+            },
+            detection: self.sender.detection,
+            dupthresh: self.sender.dupthresh,
+            rto_min_ns: self.sender.rto_min_ns,
+            tail_loss_probe: self.sender.tail_loss_probe,
+            ..plain
+        }
     }
 
     /// Who opens the connection asks; the other end agrees or does not (RFC 3168, 6.1.1).
@@ -211,21 +215,6 @@ impl Ends<'_> {
         share_bps.map_or(RudeRate::Estimated, RudeRate::Share)
     }
 
-    fn start(&self, rule: &Applied, law: Law) -> Start {
-        let inner = &self.requests().ends;
-        let of_host = match self.sender.restarts_after_idle {
-            true => Idle::Restart,
-            false => Idle::Keep,
-        };
-        rule.start(Start {
-            max_ssthresh_pkts: inner.max_ssthresh_pkts.unwrap_or(0),
-            initial_ssthresh_pkts: inner.initial_ssthresh_pkts.unwrap_or(0),
-            initial_rate_bps: inner.initial_rate_bps.unwrap_or(0),
-            idle: inner.idle.unwrap_or(of_host),
-            hystart: inner.hystart.unwrap_or(law.spec().hystart),
-        })
-    }
-
     fn segment(&self) -> Segment {
         let headers = match self.flow.ipv6 {
             true => IPV6_TCP_BYTES,
@@ -317,21 +306,13 @@ impl Ends<'_> {
         UNSCALED_WINDOW_BYTES << shift
     }
 
-    fn delayed_acks(&self, rule: &Applied) -> DelayedAcks {
+    /// `own`: what the flow asks for, or Linux's.
+    fn delayed_acks(&self, rule: &Applied, own: DelayedAcks) -> DelayedAcks {
         let of_rule = rule.number(Setting::DelayedAckMax);
-        let max_ns = of_rule.map_or(DelayedAcks::MAX_NS, |us| us * 1000);
-        match self.requests().ends.delayed_acks {
+        match (self.requests().ends.delayed_acks, of_rule) {
             _ if rule.is_on(Setting::Quickack) => DelayedAcks::Off,
-            Some(asked) => source::delayed_acks(asked),
-            None => DelayedAcks::QuickAtStart { max_ns },
+            (None, Some(us)) => DelayedAcks::QuickAtStart { max_ns: us * 1000 },
+            _ => own,
         }
-    }
-}
-
-/// Linux's; RFC 5681 and RFC 6582 halve the window at once.
-fn usual_reduction(detection: Detection) -> WindowReduction {
-    match detection.uses_sack() {
-        true => WindowReduction::Prr,
-        false => WindowReduction::AtOnce,
     }
 }

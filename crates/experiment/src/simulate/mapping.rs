@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use fatpath_link::CellSpec;
 use fatpath_link::headers::UDP_BYTES;
 use fatpath_policy::Policy;
 use fatpath_scenario::plan::{Family, Plan};
 use fatpath_scenario::routes::Map;
-use fatpath_scenario::{Case, Experiment, Flow, Source};
+use fatpath_scenario::{Case, Experiment, Flow, RoundTrip, Source, Transport, transport};
 use fatpath_sim::{ChangeSpec, FlowSpec, LinkSpec, SharedRate, Spec, TcpSpec};
 
 use super::ends::{Ends, Names};
@@ -105,25 +104,26 @@ impl Mapping<'_> {
     /// The links of a flow there and back, which become routes.
     fn way(&self, flow: &Flow, spec: &mut Spec) -> Result<Way, MapError> {
         let (from, to) = (self.host(&flow.from), self.host(&flow.to));
-        let mut way = Way {
-            from,
-            to,
-            rtt_ns: 0,
-            mtu_bytes: u32::MAX,
+        let no_way = || MapError::Line {
+            line: flow.line,
+            why: format!("no route leads from {} to {}", flow.from, flow.to),
         };
         for (here, there) in [(from, to), (to, from)] {
-            let path = self.map.path(here, there).ok_or_else(|| MapError::Line {
-                line: flow.line,
-                why: format!("no route leads from {} to {}", flow.from, flow.to),
-            })?;
+            let path = self.map.path(here, there).ok_or_else(no_way)?;
             let mut at = here;
             for (link, end) in path {
                 spec.routes[at][there].get_or_insert((link, end));
-                way.pass(&spec.links[link], end);
                 at = spec.links[link].between[1 - end];
             }
         }
-        Ok(way)
+        let round = self.plan.round_trip(&flow.from, &flow.to);
+        let RoundTrip { rtt_ns, mtu_bytes } = round.ok_or_else(no_way)?;
+        Ok(Way {
+            from,
+            to,
+            rtt_ns,
+            mtu_bytes,
+        })
     }
 
     fn flow(
@@ -140,6 +140,7 @@ impl Mapping<'_> {
                 check_fits(flow, payload_bytes, way)?;
                 Default::default()
             }
+            _ if flow.transport == Transport::Udp => (transported(flow, way)?, None),
             _ => self.ends(flow, way, stream, connection, sharing)?,
         };
         Ok(FlowSpec {
@@ -241,18 +242,14 @@ struct Way {
     mtu_bytes: u32,
 }
 
-impl Way {
-    fn pass(&mut self, link: &LinkSpec, direction: usize) {
-        self.mtu_bytes = self.mtu_bytes.min(link.mtu_bytes);
-        for cell in &link.directions[direction].cells {
-            match cell {
-                CellSpec::Delay(delay) => self.rtt_ns += delay.delay_ns,
-                // Who sends too much is told, and sends less (RFC 1191).
-                CellSpec::Mtu(mtu) => self.mtu_bytes = self.mtu_bytes.min(mtu.mtu_bytes),
-                _ => {}
-            }
-        }
-    }
+/// The ends of the transport, which knows neither the hosts' sysctls nor policies.
+fn transported(flow: &Flow, way: &Way) -> Result<TcpSpec, MapError> {
+    let spec = transport::spec(&flow.requests, flow.most_datagram_bytes(way.mtu_bytes));
+    let spec = spec.map_err(|why| MapError::Line {
+        line: flow.line,
+        why,
+    })?;
+    Ok(transport::simulated(&spec, flow.network_bytes()))
 }
 
 /// The simulator has no fragments.

@@ -5,7 +5,7 @@
 
 use fatpath_sim as sim;
 
-use fatpath_scenario::{DelayedAcks, RudeOff, Source};
+use fatpath_scenario::{RudeOff, Source};
 
 /// What is sent.
 pub(super) fn source(source: &Source) -> sim::Source {
@@ -40,16 +40,6 @@ pub(super) fn source(source: &Source) -> sim::Source {
             rate_bps,
             payload_bytes,
         },
-    }
-}
-
-/// When data are acknowledged; with Linux's longest wait.
-pub(super) fn delayed_acks(asked: DelayedAcks) -> sim::DelayedAcks {
-    let max_ns = sim::DelayedAcks::MAX_NS;
-    match asked {
-        DelayedAcks::Off => sim::DelayedAcks::Off,
-        DelayedAcks::On => sim::DelayedAcks::On { max_ns },
-        DelayedAcks::QuickAtStart => sim::DelayedAcks::QuickAtStart { max_ns },
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use fatpath_policy::Policy;
 use fatpath_scenario::plan::Plan;
 use fatpath_scenario::routes::Map;
-use fatpath_scenario::{Case, Experiment, Flow, Program, mixed};
+use fatpath_scenario::{Case, Experiment, Flow, Program, Transport, mixed};
 use fatpath_sim::SpecError;
 
 use super::command::{self, Client, Iperf3};
@@ -160,6 +160,7 @@ fn of_client(
         start: Duration::ZERO,
         lasts: client.lasts,
         time_limit: program.time_limit,
+        transport: Transport::Tcp,
         source: client.source,
         requests: client.requests,
         line: program.line,

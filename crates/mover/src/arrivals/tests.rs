@@ -75,7 +75,7 @@ fn by_udp(count: usize) -> (SendEnd, RecvEnd) {
     }
     let receiver = Ends::Udp(RecvFlows::new(receivers));
     (
-        SendEnd::Udp(SendFlows::new(senders)),
+        SendEnd::Udp(SendFlows::new(senders), None),
         RecvEnd::start(receiver, count),
     )
 }

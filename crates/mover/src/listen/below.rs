@@ -48,6 +48,10 @@ impl Bounds {
             }
             Part::Send(sends) => {
                 self.permit(sends)?;
+                ensure!(
+                    hello.agreed.tcp.is_empty(),
+                    "a listener sends as its own congestion control has it: leave out --tcp"
+                );
                 self.enter(b"", true)?;
             }
         }

@@ -18,7 +18,12 @@ const MOST_NAMES: usize = 1 << 18;
 /// What is kept of a message has bounds: how many items, and how long each of their texts is.
 pub fn is_bounded(message: &Message) -> bool {
     match message {
-        Message::Hello(hello) => hello.part.names() <= MOST_NAMES,
+        Message::Hello(hello) => {
+            let asked = &hello.agreed.tcp;
+            hello.part.names() <= MOST_NAMES
+                && asked.len() <= MOST_ITEMS
+                && longest(asked.iter().map(String::len)) <= MOST_TEXT_BYTES
+        }
         Message::Entries(entries) => {
             let texts = entries.iter().map(Entry::text_bytes);
             let attributes = entries.iter().map(|entry| weight_bytes(&entry.attributes));

@@ -21,8 +21,9 @@ use super::launch::Launch;
 use super::{CaseError, ResultError};
 use crate::iperf3;
 use crate::observe::{self, Window};
-use crate::program::{Job, RunError};
+use crate::program::{Job, Ready, RunError};
 use crate::records::Records;
+use crate::transported;
 
 /// Where to look, and how to judge.
 pub(super) struct Written<'w> {
@@ -108,11 +109,12 @@ fn parse(
     let text = |job: &Job| fs::read_to_string(&job.output);
     let server = launch.stop.as_ref().and_then(|stop| {
         let mut jobs = written.jobs.iter();
-        jobs.find(|job| job.ready_port == Some(stop.server_port))
+        jobs.find(|job| job.ready == Some(Ready::Port(stop.server_port)))
     });
     Ok(match (kind, server) {
         (ResultKind::Iperf3, None) => iperf3::parse(&text(job)?)?,
         (ResultKind::Iperf3, Some(server)) => iperf3::parse_stopped(&text(job)?, &text(server)?)?,
+        (ResultKind::Flow, _) => transported::parse(&text(job)?).map_err(ResultError::NoReport)?,
     })
 }
 

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two iperf3 that make a flow of a scenario: one listens where the data go, one sends.
+//! The two programs that make a flow of a scenario: one listens where the data go, one sends. They are iperf3, or the ends of
+//! fatpath's transport (`transport = "udp"`).
 //!
 //! Pure. What iperf3 cannot be asked for is refused with the line. Start with [`launches`].
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fatpath_link::headers::{TIMESTAMP_BYTES, udp_payload_rate_bps};
 use thiserror::Error;
 
 use fatpath_scenario::plan::{Family, Plan};
-use fatpath_scenario::{EndSettings, Flow, ResultKind, Source};
+use fatpath_scenario::{EndSettings, Flow, ResultKind, Source, Transport};
 
 use super::launch::{Launch, Stop};
+use crate::lab_directory::LabDirectory;
+use crate::program::Ready;
+use crate::transported;
 
-/// Connections of one iperf3: MAX_STREAMS of iperf.h.
+/// Connections of one iperf3: MAX_STREAMS of iperf.h; of `fatpath flow` as many.
 const MOST_STREAMS: u32 = 128;
 
 /// A flow that only the simulator can make.
@@ -31,7 +36,11 @@ pub struct OnlySimulated {
 /// # Errors
 /// What it cannot be asked for.
 pub(super) fn check(flow: &Flow) -> Result<(), OnlySimulated> {
-    options(flow).map(drop).map_err(|why| OnlySimulated {
+    let options = match flow.transport {
+        Transport::Tcp => options(flow),
+        Transport::Udp => streams(flow),
+    };
+    options.map(drop).map_err(|why| OnlySimulated {
         line: flow.line,
         why,
     })
@@ -40,17 +49,26 @@ pub(super) fn check(flow: &Flow) -> Result<(), OnlySimulated> {
 /// The servers of flows that iperf3 can make, then their clients.
 pub(super) fn launches(flows: &[Flow], plan: &Plan) -> Vec<Launch> {
     let clients = flows.iter().filter_map(|flow| client(flow, plan));
-    flows.iter().map(server).chain(clients).collect()
+    flows
+        .iter()
+        .map(|flow| server(flow, plan))
+        .chain(clients)
+        .collect()
 }
 
-fn server(flow: &Flow) -> Launch {
-    let (_, port) = flow.ports;
-    let options = format!("--server --one-off --json --port {port} --interval 0.5");
+fn server(flow: &Flow, plan: &Plan) -> Launch {
+    let (words, ready) = match flow.transport {
+        Transport::Tcp => iperf3_server(flow),
+        Transport::Udp => {
+            let control = control(flow, plan);
+            (transported::receiver(&control), Ready::File(control))
+        }
+    };
     Launch {
         host: flow.to.clone(),
-        words: iperf3(&options),
+        words,
         peer: Some(flow.from.clone()),
-        ready_port: Some(port),
+        ready: Some(ready),
         result: None,
         time_limit: flow.start + flow.time_limit,
         start: flow.start,
@@ -58,23 +76,46 @@ fn server(flow: &Flow) -> Launch {
     }
 }
 
+fn iperf3_server(flow: &Flow) -> (Vec<String>, Ready) {
+    let (_, port) = flow.ports;
+    let options = format!("--server --one-off --json --port {port} --interval 0.5");
+    (iperf3(&options), Ready::Port(port))
+}
+
+/// Where the ends of the transport meet, in the lab's own folder.
+fn control(flow: &Flow, plan: &Plan) -> PathBuf {
+    let (_, port) = flow.ports;
+    LabDirectory::of(&plan.lab).path(&format!("flow-{port}"))
+}
+
 fn client(flow: &Flow, plan: &Plan) -> Option<Launch> {
+    let (words, result) = match flow.transport {
+        Transport::Tcp => (iperf3_client(flow, plan)?, ResultKind::Iperf3),
+        Transport::Udp => {
+            let words = transported::sender(flow, plan, &control(flow, plan))?;
+            (words, ResultKind::Flow)
+        }
+    };
+    Some(Launch {
+        host: flow.from.clone(),
+        words: later(flow.start, words),
+        peer: Some(flow.to.clone()),
+        ready: None,
+        result: Some(result),
+        time_limit: flow.start + flow.time_limit,
+        start: flow.start,
+        stop: stop(flow),
+    })
+}
+
+fn iperf3_client(flow: &Flow, plan: &Plan) -> Option<Vec<String>> {
     let family = match flow.ipv6 {
         true => Family::Ipv6,
         false => Family::Ipv4,
     };
     let address = plan.address(&flow.to, &flow.from, family)?;
     let options = format!("--client {address} {}", options(flow).ok()?);
-    Some(Launch {
-        host: flow.from.clone(),
-        words: later(flow.start, iperf3(&options)),
-        peer: Some(flow.to.clone()),
-        ready_port: None,
-        result: Some(ResultKind::Iperf3),
-        time_limit: flow.start + flow.time_limit,
-        start: flow.start,
-        stop: stop(flow),
-    })
+    Some(iperf3(&options))
 }
 
 fn iperf3(options: &str) -> Vec<String> {
@@ -87,16 +128,27 @@ fn later(start: Duration, words: Vec<String>) -> Vec<String> {
     match start.as_secs_f64() {
         0.0 => words,
         start_s => {
-            let script = format!("sleep {start_s}; exec {}", words.join(" "));
+            let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let script = format!("sleep {start_s}; exec {}", quoted.join(" "));
             vec!["sh".to_owned(), "-c".to_owned(), script]
         }
+    }
+}
+
+/// For the shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
 /// iperf3 ends after a time or after so many bytes: where either may be first, the lab watches the time.
 fn stop(flow: &Flow) -> Option<Stop> {
     let server_port = flow.ports.1;
-    let after = flow.lasts.filter(|_| has_size(flow))?;
+    let is_both = has_size(flow) && flow.transport == Transport::Tcp;
+    let after = flow.lasts.filter(|_| is_both)?;
     Some(Stop {
         after: flow.start + after,
         server_port,
@@ -154,7 +206,9 @@ fn streams(flow: &Flow) -> Result<String, String> {
     match flow.streams {
         1 => Ok(String::new()),
         2..=MOST_STREAMS => Ok(format!(" --parallel {}", flow.streams)),
-        _ => Err(format!("streams: an iperf3 makes {MOST_STREAMS} at most")),
+        _ => Err(format!(
+            "streams: {MOST_STREAMS} are the most that the lab makes of a flow"
+        )),
     }
 }
 

@@ -10,6 +10,7 @@ use fatpath_scenario::plan::Plan;
 use fatpath_scenario::{Case, Program, ResultKind};
 
 use super::CaseError;
+use crate::program::Ready;
 
 /// A program that is to be started, its placeholders filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +21,8 @@ pub(super) struct Launch {
     pub(super) words: Vec<String>,
     /// The host with which it exchanges data, if that is known.
     pub(super) peer: Option<String>,
-    /// The TCP port on which it serves the others.
-    pub(super) ready_port: Option<u16>,
+    /// It serves the others; when it does.
+    pub(super) ready: Option<Ready>,
     /// Its output gives the case's result.
     pub(super) result: Option<ResultKind>,
     /// When it is killed, and the run has failed.
@@ -37,7 +38,7 @@ pub(super) struct Launch {
 pub(super) struct Stop {
     /// After its start.
     pub(super) after: Duration,
-    /// The `ready_port` of the server.
+    /// The port of the server.
     pub(super) server_port: u16,
 }
 
@@ -61,7 +62,7 @@ fn of_program(program: &Program, plan: &Plan) -> Result<Launch, CommandError> {
         host: program.host.clone(),
         words: plan.words(program)?,
         peer: plan.peer(program).map(|host| host.name.clone()),
-        ready_port: program.ready_port,
+        ready: program.ready_port.map(Ready::Port),
         result: program.result,
         time_limit: program.time_limit,
         start: Duration::ZERO,

@@ -99,6 +99,8 @@ enum ResultError {
     Read(#[from] io::Error),
     #[error(transparent)]
     Parse(#[from] ParseError),
+    #[error("not the output of fatpath flow send --json: {0}")]
+    NoReport(serde_json::Error),
 }
 
 /// Makes the runs that the folder of the results does not have yet.
@@ -125,11 +127,9 @@ impl Testbed {
     /// The testbed of a scenario.
     ///
     /// # Errors
-    /// [`CannotRun`], for what no run of it could do.
+    /// [`CannotRun`], where no run has a result.
     pub fn of(scenario: &Scenario) -> Result<Testbed, ScenarioError> {
         check_has_result(scenario)?;
-        let mut flows = scenario.cases.iter().flat_map(|case| &case.flows);
-        flows.try_for_each(flows::check).map_err(CannotRun::from)?;
         Ok(Testbed {
             scenario: scenario.clone(),
             is_first: AtomicBool::new(true),
@@ -169,7 +169,9 @@ impl Runner for Testbed {
         None
     }
 
-    fn check<'c>(&self, _: &[&'c Case]) -> Result<HashSet<&'c str>, ScenarioError> {
+    fn check<'c>(&self, cases: &[&'c Case]) -> Result<HashSet<&'c str>, ScenarioError> {
+        let mut flows = cases.iter().flat_map(|case| &case.flows);
+        flows.try_for_each(flows::check).map_err(CannotRun::from)?;
         Ok(HashSet::new())
     }
 
@@ -243,6 +245,8 @@ mod tests {
             if text.lines().any(is_said) {
                 let scenario = load(&file).unwrap();
                 let testbed = Testbed::of(&scenario).unwrap();
+                let cases: Vec<&Case> = scenario.cases.iter().collect();
+                testbed.check(&cases).unwrap();
                 let names = run::names(&testbed, &Options::default());
                 assert!(!names.unwrap().is_empty(), "{file:?}");
                 count += 1;

@@ -131,7 +131,7 @@ impl OneRun<'_> {
             label,
             host: launch.host.clone(),
             words: launch.words.clone(),
-            ready_port: launch.ready_port,
+            ready: launch.ready.clone(),
             time_limit: launch.time_limit,
             stop_after: launch.stop.as_ref().map(|stop| stop.after),
             output,

@@ -13,10 +13,11 @@ use anyhow::{Context, Result};
 use fatpath_cc::{Law, LawSpec, window_laws};
 use fatpath_driver::{Bound, Socket};
 use fatpath_emulator::{Network, Topology};
+use fatpath_link::headers::UDP_BYTES;
 use fatpath_sim::FlowSpec;
 use fatpath_statistics::median;
-use fatpath_tcp::{Buffer, MAX_BLOCKS, TcpSpec};
-use fatpath_transport::{HEADER_BYTES, Spec, TAG_BYTES};
+use fatpath_tcp::{MAX_BLOCKS, TcpSpec};
+use fatpath_transport::Spec;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
@@ -26,10 +27,6 @@ const LASTS: Duration = Duration::from_secs(10);
 const RATE_BPS: u64 = 1_000_000_000;
 const RTT: Duration = Duration::from_millis(100);
 const LOSS: f64 = 0.0001;
-/// IPv4's and UDP's.
-const NETWORK_BYTES: u32 = 28;
-/// A segment's number (docs/transport.md).
-const NUMBER_BYTES: u32 = 8;
 
 pub const FIGURE: Figure = Figure {
     name: "transport.sim_error",
@@ -105,23 +102,11 @@ fn simulated_mbps(spec: &Spec, path: &Topology) -> Result<f64> {
     let directions = path.links[0].directions.clone();
     let mut simulation = simulated::path_by(directions, (LASTS + RTT).as_nanos() as u64);
     simulation.flows = vec![FlowSpec {
-        tcp: simulated_tcp(spec),
+        tcp: spec.as_tcp(UDP_BYTES),
         ..simulated::unlimited_flow(spec.tcp.law)
     }];
     let outcome = fatpath_sim::run(&simulation, |_| ControlFlow::Continue(()))?;
     Ok(mbps(outcome.flows[0].delivered_bytes))
-}
-
-/// With segments of the transport's length, and its window.
-fn simulated_tcp(spec: &Spec) -> TcpSpec {
-    let header_bytes = NETWORK_BYTES + NUMBER_BYTES + (HEADER_BYTES + TAG_BYTES) as u32;
-    TcpSpec {
-        mss_bytes: u32::from(spec.datagram_bytes) + NETWORK_BYTES - header_bytes,
-        header_bytes,
-        send_buffer: Buffer::Fixed(spec.window_bytes),
-        receive_buffer: Buffer::Fixed(spec.window_bytes),
-        ..spec.tcp.clone()
-    }
 }
 
 fn mbps(bytes: u64) -> f64 {
@@ -137,7 +122,7 @@ mod tests {
     fn a_simulated_packet_is_as_long_as_a_datagram_on_the_wire() {
         for law in window_laws() {
             let spec = spec(law).unwrap();
-            let tcp = simulated_tcp(&spec);
+            let tcp = spec.as_tcp(UDP_BYTES);
             assert_eq!((tcp.mss_bytes, tcp.header_bytes), (1412, 68));
             assert_eq!(tcp.law.spec().name, law.name);
         }
