@@ -49,7 +49,7 @@ proptest! {
     ) {
         let by = |law: usize| {
             let law = window_laws().nth(law).unwrap();
-            Control::new(Law::named(&law.name).unwrap(), Start::default())
+            Control::new(Law::named(law.name).unwrap(), Start::default())
         };
         let run = |control: &mut Control, window: &mut Window| {
             let mut windows = vec![control.ssthresh(window, window.cwnd_pkts)];
