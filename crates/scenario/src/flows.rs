@@ -169,7 +169,7 @@ fn transport_kind(text: &str) -> Result<Transport, &'static str> {
     }
 }
 
-/// What the transport has not; in datagrams that any path of the file carries.
+/// What the transport has not; in datagrams for Ethernet, since the path is not known here.
 fn check_transported(
     section: &Section,
     source: &Source,
@@ -182,7 +182,7 @@ fn check_transported(
         let told = "transport = \"udp\" carries source = \"bulk\", once, and \"chunks\"";
         return Err(section.refusal_here(told));
     }
-    let spec = transport::spec(requests, *Spec::DATAGRAM_BYTES.end());
+    let spec = transport::spec(requests, Spec::default().datagram_bytes);
     spec.map(drop).map_err(|why| section.refusal_here(why))
 }
 

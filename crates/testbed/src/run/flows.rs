@@ -289,7 +289,7 @@ mod tests {
         line 6: source = "chunks": iperf3 makes no pauses; `fatpath sim` can do it
         line 6: again: iperf3 sends once; `fatpath sim` can do it
         line 6: iperf3 sends for whole seconds; `fatpath sim` can do it
-        line 6: streams: an iperf3 makes 128 at most; `fatpath sim` can do it
+        line 6: streams: 128 are the most that the lab makes of a flow; `fatpath sim` can do it
         line 6: programs cannot ask for what this flow asks of TCP; `fatpath sim` can do it
         line 6: law: its parameters come from a variant's policy in the lab; `fatpath sim` can do it
         "#);
