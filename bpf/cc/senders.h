@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How many flows of a group send, and what each has of a rate that they share: each that sends or is acknowledged stands once in a window of time, and what two
- * windows back counted is gone. So nothing is taken off when a flow ends, and none is left when its end was not seen.
- * Several processors may call it for one group at once. Start at cc_senders_note().
+ * How many flows of a group send, and what each has of a rate that they share. Each that sends or is acknowledged
+ * stands once in a window of time, and what two windows back counted is gone. So nothing is taken off when a flow ends,
+ * and none is left when its end was not seen. Several processors may call it for one group at once. Start at
+ * cc_senders_note().
  */
 #ifndef FATPATH_CC_SENDERS_H
 #define FATPATH_CC_SENDERS_H

@@ -247,24 +247,13 @@ impl End {
             .iter()
             .flat_map(|stream| &stream.sender)
             .collect();
-        let rtts_us = |of: fn(&Sender) -> Option<f64>| senders.iter().copied().filter_map(of);
-        let measured_us = |rtt_us: &f64| *rtt_us > 0.0;
-        add(
-            "rtt_min",
-            rtts_us(|s| s.min_rtt)
-                .filter(measured_us)
-                .reduce(f64::min)
-                .map(|us| us / 1e3),
-            "ms",
-        );
-        add(
-            "rtt_max_mean",
-            rtts_us(|s| s.mean_rtt)
-                .filter(measured_us)
-                .reduce(f64::max)
-                .map(|us| us / 1e3),
-            "ms",
-        );
+        let rtt_ms = |of: fn(&Sender) -> Option<f64>, pick: fn(f64, f64) -> f64| {
+            let rtts_us = senders.iter().copied().filter_map(of);
+            let measured_us = rtts_us.filter(|rtt_us| *rtt_us > 0.0);
+            measured_us.reduce(pick).map(|us| us / 1e3)
+        };
+        add("rtt_min", rtt_ms(|s| s.min_rtt, f64::min), "ms");
+        add("rtt_max_mean", rtt_ms(|s| s.mean_rtt, f64::max), "ms");
         Ok(read)
     }
 }
