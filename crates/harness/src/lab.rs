@@ -8,9 +8,10 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use tempfile::TempDir;
 
 /// Of a run that is not to be trusted: a hypervisor that takes the processor for seconds spoils some.
 pub const RETRIES: u32 = 5;
@@ -163,6 +164,15 @@ impl Reached {
     }
 }
 
+/// The folder of one trusted run of a case.
+pub fn kept(run: &Run, case: &Case) -> Result<TempDir> {
+    let out = tempfile::tempdir()?;
+    let choice: Vec<&str> = case.choice.iter().map(String::as_str).collect();
+    let rows: Vec<Row> = printed_into(run, "run", case.scenario, 1, &choice, out.path())?;
+    rows.first().context("no run")?.reached(run, case)?;
+    Ok(out)
+}
+
 /// What `fatpath lab COMMAND SCENARIO` prints as JSON, each case `repeats` times.
 pub fn printed<T: DeserializeOwned>(
     run: &Run,
@@ -171,11 +181,22 @@ pub fn printed<T: DeserializeOwned>(
     repeats: usize,
     choice: &[&str],
 ) -> Result<T> {
+    let out = tempfile::tempdir()?;
+    printed_into(run, command, scenario, repeats, choice, out.path())
+}
+
+fn printed_into<T: DeserializeOwned>(
+    run: &Run,
+    command: &str,
+    scenario: &str,
+    repeats: usize,
+    choice: &[&str],
+    out: &Path,
+) -> Result<T> {
     let alone = Alone::wait(run)?;
     alone.wait_until_unloaded(run)?;
     run.check()?;
     run.say_load()?;
-    let out = std::env::temp_dir().join(format!("fatpath-bench-lab-{}", std::process::id()));
     let output = Command::new(&run.fatpath)
         .args(["lab", command])
         .arg(PathBuf::from(EXPERIMENTS).join(scenario))
@@ -184,12 +205,10 @@ pub fn printed<T: DeserializeOwned>(
         .args(["--retries", &RETRIES.to_string()])
         .args(choice)
         .arg("--out")
-        .arg(&out)
+        .arg(out)
         .output()
         .with_context(|| format!("cannot run fatpath lab {command}"))?;
-    let removed = std::fs::remove_dir_all(&out);
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "fatpath lab {command}: {error}");
-    removed.with_context(|| out.display().to_string())?;
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use fatpath_gap::report::closure;
 
 const SCENARIO: &str = "gap/bulk.toml";
+const RANDOM: &str = "gap/random.toml";
 const HARM: &str = "gap/harm.toml";
 const SHORT: &str = "gap/short.toml";
 const SMALL_BUFFERS: &str = "gap/small-buffers.toml";
@@ -28,6 +29,18 @@ const PATHS: [&str; 8] = [
     "1g-50ms-policed",
     "10m-40ms-deep",
     "300m-100ms-reordered",
+];
+
+/// A third of the paths that a seed drew, each third one, whatever it is.
+const RANDOM_PATHS: [&str; 8] = [
+    "r1-19m-178ms-clean",
+    "r4-319m-48ms-clean",
+    "r7-446m-165ms-bursts",
+    "r10-1512m-77ms-clean",
+    "r13-39m-17ms-bursts",
+    "r16-1169m-17ms-bursts",
+    "r19-2587m-66ms-reordered",
+    "r22-40m-382ms-loss",
 ];
 
 /// Those without losses of their own, where what is retransmitted is what the law does.
@@ -75,27 +88,27 @@ const THIRD: usize = 2;
 /// Of a run on harm, behind the three.
 const NEIGHBOURS: usize = 3;
 
-pub const FIGURES: [Figure; 9] = [
+pub const FIGURES: [Figure; 10] = [
     higher(
         "gap.closure_median",
         "closure of the third flow of 15 s; median of the paths with a gap of a tenth or more",
         0.9,
         Summary::Median,
-        |run| closures(run, THIRD),
+        |run| closures(run, SCENARIO, &PATHS, THIRD),
     ),
     higher(
         "gap.closure_worst",
         "the same on the worst path",
         0.75,
         Summary::Least,
-        |run| closures(run, THIRD),
+        |run| closures(run, SCENARIO, &PATHS, THIRD),
     ),
     higher(
         "gap.first_flow_closure_median",
         "closure of the first flow of 15 s on an unknown path; median",
         0.7,
         Summary::Median,
-        |run| closures(run, FIRST),
+        |run| closures(run, SCENARIO, &PATHS, FIRST),
     ),
     higher(
         "gap.over_recipe_median",
@@ -141,6 +154,17 @@ pub const FIGURES: [Figure; 9] = [
             0.6,
             Summary::Median,
             short_time_ratios,
+        )
+    },
+    Figure {
+        better: Better::Lower,
+        unit: "points",
+        ..higher(
+            "gap.random_minus_suite_points",
+            "closure of the third flow, median of paths that a seed drew, less that of the paths of the other figures",
+            5.0,
+            Summary::Worst,
+            random_minus_suite_points,
         )
     },
     higher(
@@ -203,15 +227,26 @@ fn mbps_of(run: &Run, case: Case, flow: usize) -> Result<f64> {
 }
 
 /// Of each path with a gap.
-fn closures(run: &Run, flow: usize) -> Result<Vec<f64>> {
+fn closures(run: &Run, scenario: &'static str, paths: &[&str], flow: usize) -> Result<Vec<f64>> {
     let mut closures = Vec::new();
-    for path in PATHS {
-        let mbps = |variant| flow_mbps(run, path, variant, flow);
+    for path in paths {
+        let mbps = |variant| mbps_of(run, Case::of(scenario, variant).path(path), flow);
         let (default, auto) = (mbps("default")?, mbps("auto")?);
         let experts: Result<Vec<f64>> = EXPERTS.into_iter().map(mbps).collect();
         closures.extend(closure(default, auto, &experts?));
     }
     Ok(closures)
+}
+
+/// Of the paths that were drawn, less that of the others.
+fn random_minus_suite_points(run: &Run) -> Result<Vec<f64>> {
+    let median = |scenario, paths| -> Result<f64> {
+        let closures = closures(run, scenario, paths, THIRD)?;
+        fatpath_statistics::median(&closures).context("no path has a gap")
+    };
+    let (suite, random) = (median(SCENARIO, &PATHS)?, median(RANDOM, &RANDOM_PATHS)?);
+    run.say(format!("  closure {suite:.3}, of drawn paths {random:.3}"));
+    Ok(vec![100.0 * (random - suite)])
 }
 
 fn over_recipe(run: &Run) -> Result<Vec<f64>> {

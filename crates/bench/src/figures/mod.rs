@@ -18,6 +18,7 @@ mod emulator_loss;
 mod emulator_shaped;
 mod estats;
 mod gap;
+mod gap_settle;
 mod gap_simulated;
 mod kernel_sim_error;
 mod load;
@@ -53,7 +54,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 79] = [
+const SINGLE: [&Figure; 80] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -132,6 +133,7 @@ const SINGLE: [&Figure; 79] = [
     &mover::small_files::FIGURE,
     &mover::over_scp::FIGURE,
     &mover::RESENT,
+    &gap_settle::FIGURE,
     &gap_simulated::FIGURE,
 ];
 
