@@ -217,7 +217,7 @@ fn analyse(input: impl Read, arguments: &Arguments) -> Result<Analysed> {
     }
     let stopped = loop {
         match reader.next_frame() {
-            Ok(Some(frame)) => analysis.take(&frame),
+            Ok(Some(frame)) => analysis.take_ahead(&frame),
             Ok(None) => break None,
             Err(error) => break Some(error),
         };

@@ -135,6 +135,11 @@ impl State {
         verdict
     }
 
+    /// What the next segments touch beside its own bytes.
+    pub fn prefetch(&self) {
+        self.halves.iter().for_each(Half::prefetch);
+    }
+
     fn side(&self, segment: &Segment) -> Side {
         usize::from(segment.source != self.ends[CLIENT])
     }

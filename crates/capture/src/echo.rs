@@ -2,6 +2,7 @@
 //! Round-trip times by timestamps: from a TSval that passes the capture to its first echo (RFC 7323; the method of
 //! passive ping, Nichols 2017). It works where data flows in one direction only, for the side that sends it.
 
+use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Values that wait for their echo; when there are more, every second one is no longer waited for.
@@ -29,6 +30,12 @@ impl Echoes {
             });
         }
         self.waiting.push_back((tsval, time_ns));
+    }
+
+    /// What the next segments touch beside its own bytes.
+    pub fn prefetch(&self) {
+        let ends = [self.waiting.front(), self.waiting.back()];
+        ends.into_iter().flatten().for_each(prefetch);
     }
 
     /// What it holds besides its own size.

@@ -97,6 +97,14 @@ pub(crate) struct Half {
 }
 
 impl Half {
+    /// What the next segments touch beside its own bytes.
+    pub fn prefetch(&self) {
+        self.outstanding.prefetch();
+        self.seen.prefetch();
+        self.sacked.prefetch();
+        self.echoes.prefetch();
+    }
+
     /// A segment of this end, before its data is looked at.
     pub fn sends(&mut self, segment: &Segment) {
         let report = &mut self.report;

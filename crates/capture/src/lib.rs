@@ -24,6 +24,7 @@ mod loss;
 mod options;
 mod outstanding;
 mod pcapng;
+mod prefetch;
 mod ranges;
 mod reader;
 mod report;

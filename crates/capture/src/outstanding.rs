@@ -2,6 +2,7 @@
 //! The segments of one sender that are not acknowledged: when each was sent, for round-trip times, and how to tell a
 //! copy that the network made from a retransmission.
 
+use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Of acknowledged segments, how many are remembered: a copy that the network made may arrive just after the ACK.
@@ -72,6 +73,17 @@ impl Outstanding {
             at += 1;
             at <= acked || at % 2 == 0
         });
+    }
+
+    /// What the next segments touch beside its own bytes.
+    pub fn prefetch(&self) {
+        let length = self.segments.len();
+        let acked_next = [0, 2, 4].map(|after| self.acked + after);
+        let newest = [1, 2].map(|back| length.wrapping_sub(back));
+        let places = acked_next.into_iter().chain(newest);
+        places
+            .filter_map(|place| self.segments.get(place))
+            .for_each(prefetch);
     }
 
     /// What it holds besides its own size.

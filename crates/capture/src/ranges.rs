@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ranges of sequence numbers that do not touch: what was seen of a sender, and what its receiver has.
 
+use crate::prefetch::prefetch;
+
 /// Above it the two lowest ranges become one. A receiver reports the latest ranges first (RFC 2018, section 4), so the
 /// lowest matter least; a search among so many costs little.
 const MAX_RANGES: usize = 256;
@@ -49,6 +51,11 @@ impl Ranges {
             self.ranges[1].start = self.ranges[0].start;
             self.ranges.remove(0);
         }
+    }
+
+    /// What the next segments touch beside its own bytes.
+    pub fn prefetch(&self) {
+        self.ranges.last().into_iter().for_each(prefetch);
     }
 
     /// How many bytes of `start..end` are in it.

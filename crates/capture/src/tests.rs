@@ -355,6 +355,46 @@ fn too_many_connections_push_out_the_longest_silent() {
 }
 
 #[test]
+fn segments_that_wait_for_memory_are_judged_as_others() {
+    // More connections than are followed at once, in turn.
+    let of = |client: u16, segment: &Tcp| {
+        let its = |port| if port == CLIENT { client } else { port };
+        Tcp {
+            from: its(segment.from),
+            to: its(segment.to),
+            time_ns: segment.time_ns + i64::from(client),
+            ..segment.clone()
+        }
+    };
+    let one = transfer();
+    let turns = one
+        .iter()
+        .flat_map(|segment| (10_001..=11_500).map(move |client| of(client, segment)));
+    let segments: Vec<Tcp> = turns.collect();
+    let limits = Limits {
+        connections: 1_400,
+        ..Limits::default()
+    };
+    let judged = |take: fn(&mut Analysis, &Frame<'_>)| {
+        let mut analysis = Analysis::new(limits).watching(&[1_200]);
+        for segment in &segments {
+            let packet = segment.packet();
+            take(&mut analysis, &raw(&packet, segment.time_ns));
+        }
+        let histories = format!("{:?}", analysis.take_histories());
+        let (connections, counts) = analysis.finish();
+        (histories, format!("{connections:?} {counts:?}"))
+    };
+    let at_once = judged(|analysis, frame| {
+        analysis.take(frame);
+    });
+    assert_eq!(
+        judged(|analysis, frame| analysis.take_ahead(frame)),
+        at_once
+    );
+}
+
+#[test]
 fn memory_is_bounded_in_bytes_whatever_connections_leave_outstanding() {
     let limits = Limits {
         bytes: 4 << 20,
