@@ -8,6 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -206,9 +208,19 @@ fn printed_into<T: DeserializeOwned>(
         .args(choice)
         .arg("--out")
         .arg(out)
+        .env("PATH", with_fatpath(run)?)
         .output()
         .with_context(|| format!("cannot run fatpath lab {command}"))?;
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "fatpath lab {command}: {error}");
     Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Programs of a scenario ask `fatpath`: the one that is measured.
+fn with_fatpath(run: &Run) -> Result<OsString> {
+    let folder = run.fatpath.parent().context("no folder")?.to_owned();
+    let path = env::var_os("PATH").unwrap_or_default();
+    Ok(env::join_paths(
+        [folder].into_iter().chain(env::split_paths(&path)),
+    )?)
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long flows take to have the rate of a path that becomes another one under them (`experiments/gap/settle.toml`). Pure.
+
+use fatpath_experiment::measured::Interval;
+use fatpath_experiment::results::Run;
+use serde::Deserialize;
+
+/// When the path changes and when the long flow ends, seconds since the programs began.
+const CHANGED_S: f64 = 48.0;
+const ENDS_S: f64 = 98.0;
+
+/// Settled: from then on the flows have this share of the rate in any five seconds.
+const SHARE: f64 = 0.8;
+const WINDOW_S: f64 = 5.0;
+
+/// Of all flows together, in the last run of an experiment's history (`history.jsonl`); none if it failed.
+pub fn intervals(history: &str) -> Option<Vec<Interval>> {
+    #[derive(Deserialize)]
+    struct Entry {
+        run: Run,
+    }
+    let last: Entry = serde_json::from_str(history.lines().last()?).ok()?;
+    Some(last.run.measured?.intervals)
+}
+
+/// Seconds since the change; none if the last window is still too slow. `rate_bps` is that of the changed path.
+pub fn settled_s(intervals: &[Interval], rate_bps: f64) -> Option<f64> {
+    let begins = intervals.iter().map(|one| one.start_s);
+    let begins = begins.filter(|begin_s| (CHANGED_S..=ENDS_S - WINDOW_S).contains(begin_s));
+    let is_slow = |begin_s: &f64| {
+        let end_s = begin_s + WINDOW_S;
+        let within = intervals
+            .iter()
+            .filter(|one| one.start_s >= *begin_s && one.end_s <= end_s);
+        let bits = within.map(|one| one.rate_bps * (one.end_s - one.start_s));
+        bits.sum::<f64>() < SHARE * rate_bps * WINDOW_S
+    };
+    let Some(slow_s) = begins.clone().filter(is_slow).last() else {
+        return Some(0.0);
+    };
+    let mut later = begins.filter(|begin_s| *begin_s > slow_s);
+    later.next().map(|begin_s| begin_s - CHANGED_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second each, from the change to the end of the flow.
+    fn seconds(mbps: impl Fn(f64) -> f64) -> Vec<Interval> {
+        let of = |second| Interval {
+            start_s: CHANGED_S + second,
+            end_s: CHANGED_S + second + 1.0,
+            rate_bps: mbps(second) * 1e6,
+        };
+        (0..50).map(|second| of(f64::from(second))).collect()
+    }
+
+    #[test]
+    fn it_is_settled_behind_the_last_slow_window() {
+        let settled = |mbps: fn(f64) -> f64| settled_s(&seconds(mbps), 1e8);
+        assert_eq!(settled(|_| 90.0), Some(0.0));
+        assert_eq!(settled(|_| 70.0), None);
+        let late = |second| if second < 10.0 { 20.0 } else { 90.0 };
+        assert_eq!(settled(late), Some(10.0));
+        let gap = |second| if second == 20.0 { 0.0 } else { 90.0 };
+        assert_eq!(settled(gap), Some(21.0));
+    }
+}
