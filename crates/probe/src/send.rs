@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
 use std::hint::spin_loop;
 use std::io::{self, IoSlice};
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 /// IPv4 and UDP headers, which count to a packet's length.
@@ -34,30 +34,47 @@ pub fn send(
     number: u32,
     train: &Train,
 ) -> io::Result<Vec<Departure>> {
-    // Without the right to it, the system's limit holds.
-    if setsockopt(socket, sockopt::SndBufForce, &SEND_BUFFER_BYTES).is_err() {
-        setsockopt(socket, sockopt::SndBuf, &SEND_BUFFER_BYTES)?;
-    }
+    make_room(socket)?;
     let payload_bytes = payload_bytes(socket, train)?;
+    let seal = |sequence, datagram: &mut [u8]| {
+        let header = Header {
+            train: number,
+            sequence,
+        };
+        datagram[..Header::BYTES].copy_from_slice(&header.sealed(secret));
+    };
+    let send = |datagrams: &[u8]| send_batch(socket, datagrams, payload_bytes);
+    paced(train, payload_bytes, seal, send)
+}
+
+/// For what waits for the device. Without the right to so much, the system's limit holds.
+pub(crate) fn make_room(socket: &impl AsFd) -> nix::Result<()> {
+    setsockopt(socket, sockopt::SndBufForce, &SEND_BUFFER_BYTES)
+        .or_else(|_| setsockopt(socket, sockopt::SndBuf, &SEND_BUFFER_BYTES))
+}
+
+/// Sends each batch when it is due: `write` writes each packet, of `payload_bytes`, `send` sends those of a batch.
+pub(crate) fn paced(
+    train: &Train,
+    payload_bytes: usize,
+    write: impl Fn(u32, &mut [u8]),
+    send: impl Fn(&[u8]) -> io::Result<()>,
+) -> io::Result<Vec<Departure>> {
     let mut buffer = vec![0; payload_bytes * train.batch_packets() as usize];
     let mut departures = vec![];
     let mut begun = None;
     let mut first = 0;
     while first < train.packets {
         let packets = train.batch_packets().min(train.packets - first);
-        let datagrams = &mut buffer[..payload_bytes * packets as usize];
-        for (sequence, datagram) in (first..).zip(datagrams.chunks_exact_mut(payload_bytes)) {
-            let header = Header {
-                train: number,
-                sequence,
-            };
-            datagram[..Header::BYTES].copy_from_slice(&header.sealed(secret));
+        let batch = &mut buffer[..payload_bytes * packets as usize];
+        for (sequence, packet) in (first..).zip(batch.chunks_exact_mut(payload_bytes)) {
+            write(sequence, packet);
         }
         // The train begins with its first packet: were that one late, the others would follow faster than asked.
         let begun = *begun.get_or_insert_with(Instant::now);
         wait_until(begun + Duration::from_nanos(train.offset_ns(first)));
         let at_ns = begun.elapsed().as_nanos() as u64;
-        send_batch(socket, datagrams, payload_bytes)?;
+        send(batch)?;
         departures.push(Departure {
             at_ns,
             first,
@@ -83,11 +100,14 @@ fn payload_bytes(socket: &UdpSocket, train: &Train) -> io::Result<usize> {
         true => IPV4_UDP_BYTES,
         false => IPV6_UDP_BYTES,
     };
-    let payload_bytes = (train.packet_bytes as usize).checked_sub(header_bytes);
+    room(train, header_bytes, Header::BYTES)
+}
+
+/// What is behind the headers of each packet, `least` bytes at least.
+pub(crate) fn room(train: &Train, header_bytes: usize, least: usize) -> io::Result<usize> {
+    let bytes = (train.packet_bytes as usize).checked_sub(header_bytes);
     let too_small = || io::Error::new(io::ErrorKind::InvalidInput, "packets too small for a train");
-    payload_bytes
-        .filter(|bytes| *bytes >= Header::BYTES)
-        .ok_or_else(too_small)
+    bytes.filter(|bytes| *bytes >= least).ok_or_else(too_small)
 }
 
 fn wait_until(moment: Instant) {
@@ -109,12 +129,16 @@ fn send_batch(socket: &UdpSocket, datagrams: &[u8], payload_bytes: usize) -> io:
         false => &[],
     };
     let parts = [IoSlice::new(datagrams)];
+    until_sent(|| sendmsg::<()>(socket.as_raw_fd(), &parts, control, MsgFlags::empty(), None))
+}
+
+/// The error of an earlier datagram, which may be made up by others, or a full device: the datagram counts as lost.
+pub(crate) fn until_sent(send: impl Fn() -> nix::Result<usize>) -> io::Result<()> {
+    use Errno::{ECONNREFUSED, EHOSTUNREACH, EINTR, ENETUNREACH, ENOBUFS};
     loop {
-        let sent = sendmsg::<()>(socket.as_raw_fd(), &parts, control, MsgFlags::empty(), None);
-        match sent {
-            // The error of an earlier datagram, or a full device: the datagram counts as lost.
-            Ok(_) | Err(Errno::ECONNREFUSED | Errno::ENOBUFS) => return Ok(()),
-            Err(Errno::EINTR) => {}
+        match send() {
+            Ok(_) | Err(ECONNREFUSED | EHOSTUNREACH | ENETUNREACH | ENOBUFS) => return Ok(()),
+            Err(EINTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
