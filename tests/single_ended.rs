@@ -35,7 +35,7 @@ impl Path {
     /// An estimate of `name` that is near `bps`, and what it took.
     fn found(&self, name: &str, bps: f64, more: &[&str]) -> Value {
         let mut last = Value::Null;
-        let values = until_within(LONG, &format!("{name} of {bps}"), || {
+        let values = until_within(LONG, name, || {
             last = self.outcome(more);
             eprintln!("{more:?}: {last}");
             Some(last["values"].clone()).filter(|values| is_near(values, name, bps))
@@ -60,16 +60,33 @@ fn is_near(values: &Value, name: &str, bps: f64) -> bool {
 #[test]
 fn both_methods_find_the_rates_of_paths() {
     let Some(_alone) = alone() else { return };
-    for (rate, bps) in [("10mbit", 10e6), ("100mbit", 100e6), ("1gbit", 1e9)] {
+    for (rate, bps) in [("10mbit", 10e6), ("100mbit", 100e6)] {
         let link = format!("rate = '{rate}'\ndelay = '10ms'\nqueue = '1bdp'");
         let path = Path::over(rate, &link);
         let values = path.found("slower_way_rate", bps, &[]);
         assert!(values["rate"].is_null(), "{values}");
         let values = path.found("rate", bps, &["--method", "tcp"]);
-        assert!(
-            number(&values, "short_packet_share").unwrap() > 0.5,
-            "{values}"
-        );
+        let share = number(&values, "short_packet_share").unwrap();
+        assert!(share > 0.75, "{values}");
+    }
+}
+
+/// Of packets by themselves the emulator and both hosts on two processors have no 1 Gb/s: what answers then limits packets.
+#[test]
+fn where_the_hosts_are_slower_than_the_path_it_is_said() {
+    let Some(_alone) = alone() else { return };
+    let path = Path::over("fast", "rate = '1gbit'\ndelay = '10ms'\nqueue = '1bdp'");
+    for (name, more) in [("slower_way_rate", &[][..]), ("rate", &["--method", "tcp"])] {
+        until_within(LONG, "a true estimate", || {
+            let values = path.outcome(more)["values"].clone();
+            eprintln!("{more:?}: {values}");
+            let least = number(&values, &format!("{name}_at_least"));
+            let doubt = number(&values, &format!("{name}_doubt"));
+            let is_true = least.is_some_and(|least| least < 1.05e9)
+                || doubt.is_some_and(|doubt| doubt >= 0.5)
+                || is_near(&values, name, 1e9);
+            is_true.then_some(())
+        });
     }
 }
 

@@ -36,15 +36,14 @@ pub fn send(
 ) -> io::Result<Vec<Departure>> {
     make_room(socket)?;
     let payload_bytes = payload_bytes(socket, train)?;
-    let seal = |sequence, datagram: &mut [u8]| {
-        let header = Header {
-            train: number,
-            sequence,
-        };
-        datagram[..Header::BYTES].copy_from_slice(&header.sealed(secret));
+    let mut datagrams = Datagrams {
+        socket,
+        secret,
+        number,
+        payload_bytes,
+        buffer: vec![0; payload_bytes * train.batch_packets() as usize],
     };
-    let send = |datagrams: &[u8]| send_batch(socket, datagrams, payload_bytes);
-    paced(train, payload_bytes, seal, send)
+    paced(train, &mut datagrams)
 }
 
 /// For what waits for the device. Without the right to so much, the system's limit holds.
@@ -53,28 +52,35 @@ pub(crate) fn make_room(socket: &impl AsFd) -> nix::Result<()> {
         .or_else(|_| setsockopt(socket, sockopt::SndBuf, &SEND_BUFFER_BYTES))
 }
 
-/// Sends each batch when it is due: `write` writes each packet, of `payload_bytes`, `send` sends those of a batch.
-pub(crate) fn paced(
-    train: &Train,
-    payload_bytes: usize,
-    write: impl Fn(u32, &mut [u8]),
-    send: impl Fn(&[u8]) -> io::Result<()>,
-) -> io::Result<Vec<Departure>> {
-    let mut buffer = vec![0; payload_bytes * train.batch_packets() as usize];
+/// What is sent at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch {
+    /// Of its first packet.
+    pub(crate) first: u32,
+    pub(crate) packets: u32,
+}
+
+/// Packets of a train, sent batch by batch.
+pub(crate) trait Batches {
+    /// Before the batch is due.
+    fn prepare(&mut self, batch: Batch);
+    fn send(&mut self, batch: Batch) -> io::Result<()>;
+}
+
+/// Sends each batch when it is due.
+pub(crate) fn paced(train: &Train, batches: &mut impl Batches) -> io::Result<Vec<Departure>> {
     let mut departures = vec![];
     let mut begun = None;
     let mut first = 0;
     while first < train.packets {
         let packets = train.batch_packets().min(train.packets - first);
-        let batch = &mut buffer[..payload_bytes * packets as usize];
-        for (sequence, packet) in (first..).zip(batch.chunks_exact_mut(payload_bytes)) {
-            write(sequence, packet);
-        }
+        let batch = Batch { first, packets };
+        batches.prepare(batch);
         // The train begins with its first packet: were that one late, the others would follow faster than asked.
         let begun = *begun.get_or_insert_with(Instant::now);
         wait_until(begun + Duration::from_nanos(train.offset_ns(first)));
         let at_ns = begun.elapsed().as_nanos() as u64;
-        send(batch)?;
+        batches.send(batch)?;
         departures.push(Departure {
             at_ns,
             first,
@@ -83,6 +89,33 @@ pub(crate) fn paced(
         first += packets;
     }
     Ok(departures)
+}
+
+/// Datagrams of UDP, a call a batch.
+struct Datagrams<'a> {
+    socket: &'a UdpSocket,
+    secret: &'a Secret,
+    number: u32,
+    payload_bytes: usize,
+    buffer: Vec<u8>,
+}
+
+impl Batches for Datagrams<'_> {
+    fn prepare(&mut self, batch: Batch) {
+        let datagrams = self.buffer.chunks_exact_mut(self.payload_bytes);
+        for (sequence, datagram) in (batch.first..batch.first + batch.packets).zip(datagrams) {
+            let header = Header {
+                train: self.number,
+                sequence,
+            };
+            datagram[..Header::BYTES].copy_from_slice(&header.sealed(self.secret));
+        }
+    }
+
+    fn send(&mut self, batch: Batch) -> io::Result<()> {
+        let datagrams = &self.buffer[..self.payload_bytes * batch.packets as usize];
+        send_batch(self.socket, datagrams, self.payload_bytes)
+    }
 }
 
 /// Lets the kernel split what is sent at once into datagrams of `datagram_bytes` (UDP_SEGMENT, udp(7)).

@@ -3,15 +3,15 @@
 
 pub mod packet;
 
-use crate::send::{make_room, paced, room, until_sent};
+use crate::send::{Batch, Batches, make_room, paced, room, until_sent};
 use crate::{Patience, Receiver, Record, Secret};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use fatpath_train::{Departure, Train};
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, send};
+use nix::sys::socket::{MsgFlags, sendmsg};
 use packet::{Ends, Packets};
 use socket2::{Domain, Protocol, SockAddr, SockFilter, Socket, Type};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -95,15 +95,17 @@ impl Answered {
         patience: Patience,
     ) -> io::Result<(Vec<Departure>, Record)> {
         let (socket, packets, receiver) = (&self.socket, &*self.packets, &mut self.receiver);
-        let bytes = room(train, packets.header_bytes(), packets.least_bytes())?;
-        let write = |sequence, packet: &mut [u8]| packets.write(number, sequence, packet);
-        let each = |batch: &[u8]| {
-            let mut all = batch.chunks_exact(bytes);
-            all.try_for_each(|packet| until_sent(|| sent(socket, packet)))
+        let (written_bytes, header_bytes) = (packets.written_bytes(), packets.header_bytes());
+        let bytes = room(train, header_bytes, written_bytes)?;
+        let mut asked = Asked {
+            socket,
+            written: packets.written(number, train.packets, bytes),
+            written_bytes,
+            zeros: vec![0; bytes - written_bytes],
         };
         std::thread::scope(|scope| {
             let heard = scope.spawn(|| receiver.receive(number, train, patience));
-            let departures = paced(train, bytes, write, each);
+            let departures = paced(train, &mut asked);
             // It does not panic: what it reads are bytes that `Packets` takes or leaves.
             let heard = heard.join().map_err(|_| io::ErrorKind::Other)?;
             Ok((departures?, heard?))
@@ -111,8 +113,27 @@ impl Answered {
     }
 }
 
-fn sent(socket: &Socket, packet: &[u8]) -> nix::Result<usize> {
-    send(socket.as_raw_fd(), packet, MsgFlags::empty())
+/// The packets of a train, a call each: the kernel splits none of these for a caller.
+struct Asked<'a> {
+    socket: &'a Socket,
+    /// The beginning of each. To make it takes longer than to send it.
+    written: Vec<u8>,
+    written_bytes: usize,
+    zeros: Vec<u8>,
+}
+
+impl Batches for Asked<'_> {
+    fn prepare(&mut self, _: Batch) {}
+
+    fn send(&mut self, batch: Batch) -> io::Result<()> {
+        let all = self.written.chunks_exact(self.written_bytes);
+        let mut batch = all.skip(batch.first as usize).take(batch.packets as usize);
+        batch.try_for_each(|written| {
+            let parts = [IoSlice::new(written), IoSlice::new(&self.zeros)];
+            let fd = self.socket.as_raw_fd();
+            until_sent(|| sendmsg::<()>(fd, &parts, &[], MsgFlags::empty(), None))
+        })
+    }
 }
 
 /// Says whether it is a raw one. Echo requests need none where the host lets this user's group have sockets for them

@@ -56,26 +56,30 @@ impl Packets {
         }
     }
 
-    /// What is written has so many bytes at least.
-    pub fn least_bytes(&self) -> usize {
+    /// Length of what is written.
+    pub fn written_bytes(&self) -> usize {
         match self.ends.ports {
             Some(_) => TCP_BYTES,
             None => ECHO_BYTES + Header::BYTES,
         }
     }
 
-    /// Writes a packet of a train, from behind its IP header; what is beyond [`Packets::least_bytes`] has to be zeros.
-    pub fn write(&self, train: u32, sequence: u32, packet: &mut [u8]) {
-        match self.ends.ports {
-            Some(ports) => self.write_segment(ports, train, sequence, packet),
-            None => self.write_echo(Header { train, sequence }, packet),
+    /// The beginning of each of a train's packets, from behind its IP header; zeros follow, up to `bytes`.
+    pub fn written(&self, train: u32, packets: u32, bytes: usize) -> Vec<u8> {
+        let mut all = vec![0; packets as usize * self.written_bytes()];
+        let first = self.first(train);
+        for (sequence, written) in (0..).zip(all.chunks_exact_mut(self.written_bytes())) {
+            match self.ends.ports {
+                Some(ports) => self.write_segment(ports, [first, sequence], bytes, written),
+                None => self.write_echo(Header { train, sequence }, written),
+            }
         }
+        all
     }
 
     fn write_echo(&self, header: Header, packet: &mut [u8]) {
         let kind = ECHO_REQUEST[usize::from(self.ends.peer.is_ipv6())];
         let sequence = (header.sequence as u16).to_be_bytes();
-        let packet = &mut packet[..ECHO_BYTES + Header::BYTES];
         packet[..4].copy_from_slice(&[kind, 0, 0, 0]);
         packet[4..6].copy_from_slice(&IDENTIFIER);
         packet[6..8].copy_from_slice(&sequence);
@@ -87,10 +91,14 @@ impl Packets {
         }
     }
 
-    fn write_segment(&self, ports: [u16; 2], train: u32, sequence: u32, packet: &mut [u8]) {
-        let pseudo = self.pseudo_header(packet.len());
-        let first = self.first(train);
-        let header = &mut packet[..TCP_BYTES];
+    fn write_segment(
+        &self,
+        ports: [u16; 2],
+        [first, sequence]: [u32; 2],
+        bytes: usize,
+        header: &mut [u8],
+    ) {
+        let pseudo = self.pseudo_header(bytes);
         header[..2].copy_from_slice(&ports[0].to_be_bytes());
         header[2..4].copy_from_slice(&ports[1].to_be_bytes());
         header[4..8].copy_from_slice(&first.to_be_bytes());
@@ -190,9 +198,11 @@ mod tests {
         ]
     }
 
+    /// A whole packet.
     fn written(packets: &Packets, train: u32, sequence: u32) -> Vec<u8> {
-        let mut packet = vec![0; 200];
-        packets.write(train, sequence, &mut packet);
+        let all = packets.written(train, sequence + 1, 200);
+        let mut packet = all[all.len() - packets.written_bytes()..].to_vec();
+        packet.resize(200, 0);
         packet
     }
 
