@@ -481,7 +481,7 @@ fn every_command_has_a_man_page_without_backticks() {
 }
 
 /// A failure of each command that has `--json`: words that it takes, and cannot do. RUN is an empty folder.
-const FAILURES: [&str; 61] = [
+const FAILURES: [&str; 62] = [
     "analyse /nonexistent.pcap",
     "archive latest --run-dir RUN",
     "archive path 192.0.2.0/24 --archive RUN/none",
@@ -514,6 +514,7 @@ const FAILURES: [&str; 61] = [
     "measure rate dtn1 --key RUN/none",
     "measure respond --file /nonexistent.toml",
     "measure run x --file /nonexistent.toml",
+    "measure single-ended no.such.host.invalid",
     "measure status --file /nonexistent.toml",
     "model buffers --rtt 100ms --rate 0",
     "model limits --rtt 100ms --rate 0",

@@ -5,6 +5,7 @@ mod between;
 mod iperf3;
 mod mesh;
 mod rate;
+mod single_ended;
 
 use crate::archive::time::{now_us, shown};
 use crate::not_running::not_running;
@@ -14,7 +15,7 @@ use fatpath_api::endpoint::RunTest;
 use fatpath_api::{RunTestQuery, TestOutcome};
 use fatpath_daemon::measure::{host_seed, read_plan_file};
 use fatpath_daemon::{Instance, InstanceOptions, client};
-use fatpath_measure::{Plan, Schedule, Test};
+use fatpath_measure::{Plan, Schedule, Test, Values};
 use fatpath_perform::perform;
 use fatpath_table::write_table;
 use fatpath_units::{show_count, show_time};
@@ -39,6 +40,7 @@ Examples:
   fatpath measure echo dtn2 --duration 5s
   fatpath measure one-way dtn2 --json
   fatpath measure rate dtn2
+  fatpath measure single-ended 192.0.2.10
   fatpath measure iperf3 dtn2 --duration 10s
   fatpath measure status --json";
 
@@ -66,6 +68,9 @@ pub enum Command {
     /// Measure the rate of the bottleneck on the path to a host that runs `fatpath measure respond`
     #[command(after_help = rate::HELP)]
     Rate(rate::RateArguments),
+    /// Measure the rate of the path to a host without fatpath, by packets that its kernel answers
+    #[command(after_help = single_ended::HELP)]
+    SingleEnded(single_ended::SingleEndedArguments),
     /// Measure throughput to a host that runs `fatpath measure respond`, which starts iperf3's server for the test
     #[command(after_help = iperf3::HELP)]
     Iperf3(iperf3::Iperf3Arguments),
@@ -128,6 +133,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Echo(arguments) => return between::run_echo(arguments),
         Command::OneWay(arguments) => return between::run_one_way(arguments),
         Command::Rate(arguments) => return rate::run(arguments),
+        Command::SingleEnded(arguments) => return single_ended::run(arguments),
         Command::Iperf3(arguments) => return iperf3::run(arguments),
         Command::Respond(arguments) => return between::run_respond(arguments),
         Command::Status(arguments) => return between::run_status(arguments),
@@ -235,6 +241,22 @@ fn now(arguments: &NowArguments) -> Result<ExitCode> {
     let outcome = outcome.with_context(|| arguments.test.clone())?;
     let outcome = outcome.with_context(|| not_running(&instance))?;
     print(outcome, arguments.json)
+}
+
+/// Of a test that is asked for on the command line, and begins now.
+fn new_outcome(tool: &str, host: &str) -> TestOutcome {
+    TestOutcome {
+        test: tool.to_owned(),
+        tool: tool.to_owned(),
+        to: Some(host.to_owned()),
+        resources: vec![],
+        due_us: None,
+        start_us: now_us(),
+        duration_s: 0.0,
+        values: Values::new(),
+        flows: vec![],
+        note: None,
+    }
 }
 
 /// What failed has its values too, so the error is none of the JSON's own.

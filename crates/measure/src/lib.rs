@@ -35,5 +35,5 @@ pub use schedule::Schedule;
 pub use server::{Served, Server, pem};
 pub use tool::{
     AskedServer, Echo, Format, Iperf3, Mapping, Measured, Ping, Program, Protocol, Rate, ReadError,
-    SERVED_WITHIN_US, Tool, Traceroute, Unit, Values, bytes_served,
+    SERVED_WITHIN_US, SingleEnded, Tool, Traceroute, Unit, Values, bytes_served,
 };

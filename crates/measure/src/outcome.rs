@@ -46,6 +46,7 @@ pub(crate) fn main_of(outcome: &TestOutcome) -> Option<&(f64, Unit)> {
         "delay_there_avg",
         "rtt_avg",
         "rate",
+        "slower_way_rate",
         "goodput",
         "hops",
         "path_mtu",

@@ -3,6 +3,7 @@
 
 mod mesh;
 mod peers;
+mod single_ended;
 
 use crate::tool::{Format, Iperf3, Mapping, Ping, Program, Protocol, Traceroute};
 use crate::{Plan, Rate, Test, Tool};
@@ -13,7 +14,7 @@ use std::ops::RangeInclusive;
 const S: u64 = 1_000_000;
 /// Of a resource's name: the kernel keeps no longer ones (unix(7)), of which some letters are fatpath's.
 pub const MOST_RESOURCE_LETTERS: usize = 80;
-const TOOLS: &str = "\"ping\", \"echo\", \"one_way\", \"rate\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
+const TOOLS: &str = "\"ping\", \"echo\", \"one_way\", \"rate\", \"single_ended\", \"iperf3\", \"traceroute\", \"path_mtu\" or \"program\"";
 
 /// Reads the text of a file.
 ///
@@ -95,10 +96,11 @@ fn refuse_inconsistent(section: &Section, test: &Test) {
         let refusal = section.refusal("a run lasts longer than the time from one run to the next");
         section.note(refusal.allowed("`duration` is at most `every`"));
     }
-    let is_refused =
-        matches!(test.tool, Tool::Rate(_)) && !Rate::DURATIONS_US.contains(&test.duration_us);
+    let is_refused = matches!(test.tool, Tool::Rate(_) | Tool::SingleEnded(_))
+        && !Rate::DURATIONS_US.contains(&test.duration_us);
     if let Some(duration) = section.value("duration").filter(|_| is_refused) {
-        section.note(duration.found("1s to 1h for a test of `rate`"));
+        let tool = test.tool.name();
+        section.note(duration.found(&format!("1s to 1h for a test of `{tool}`")));
     }
 }
 
@@ -110,6 +112,7 @@ fn tool_named(name: &str) -> Option<ReadTool> {
         "echo" => |section| Some(Tool::Echo(peers::echo(section))),
         "one_way" => |section| Some(Tool::OneWay(peers::one_way(section))),
         "rate" => |section| Some(Tool::Rate(peers::rate(section))),
+        "single_ended" => |section| Some(Tool::SingleEnded(single_ended::read(section))),
         "iperf3" => iperf3,
         "traceroute" => traceroute,
         "path_mtu" => |_| Some(Tool::PathMtu),
@@ -378,6 +381,7 @@ mod tests {
                 "ping",
                 "echo",
                 "rate",
+                "single_ended",
                 "iperf3",
                 "iperf3",
                 "traceroute",

@@ -11,6 +11,7 @@ mod path_mtu;
 mod ping;
 mod program;
 mod rate;
+mod single_ended;
 mod traceroute;
 
 pub use echo::Echo;
@@ -18,6 +19,7 @@ pub use iperf3::{AskedServer, Iperf3, Protocol, bytes_served};
 pub use ping::Ping;
 pub use program::{Format, Mapping, Program};
 pub use rate::Rate;
+pub use single_ended::SingleEnded;
 pub use traceroute::Traceroute;
 
 use fatpath_api::TestFlow;
@@ -69,6 +71,8 @@ pub enum Tool {
     OneWay(Echo),
     /// The bottleneck's rate, by packet trains between hosts of fatpath.
     Rate(Rate),
+    /// The same, by what a host without fatpath answers.
+    SingleEnded(SingleEnded),
     /// Throughput.
     Iperf3(Iperf3),
     /// The routers of the path.
@@ -98,6 +102,7 @@ impl Tool {
             Tool::Echo(_) => "echo",
             Tool::OneWay(_) => "one_way",
             Tool::Rate(_) => "rate",
+            Tool::SingleEnded(_) => "single_ended",
             Tool::Iperf3(_) => "iperf3",
             Tool::Traceroute(_) => "traceroute",
             Tool::PathMtu => "path_mtu",
@@ -105,7 +110,12 @@ impl Tool {
         }
     }
 
-    /// The peer's port of a test that measures a rate by filling the path, as far as it is known before the test; `None`: it does not.
+    /// It measures a rate by filling the path.
+    pub fn is_of_rate(&self) -> bool {
+        self.rate_port().is_some() || matches!(self, Tool::SingleEnded(_))
+    }
+
+    /// The peer's port of its flows, where it measures a rate by any, as far as it is known before the test.
     pub fn rate_port(&self) -> Option<u16> {
         match self {
             Tool::Iperf3(iperf3) => Some(iperf3.port),
@@ -129,7 +139,7 @@ impl Tool {
     /// It is run by fatpath itself.
     pub fn is_own(&self) -> bool {
         match self {
-            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => true,
+            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) | Tool::SingleEnded(_) => true,
             Tool::Iperf3(iperf3) => iperf3.asked.is_some(),
             _ => false,
         }
@@ -143,6 +153,7 @@ impl Tool {
             Tool::Echo(echo) => echo.command("echo", to, duration_us),
             Tool::OneWay(echo) => echo.command("one-way", to, duration_us),
             Tool::Rate(rate) => rate.command(to, duration_us),
+            Tool::SingleEnded(single_ended) => single_ended.command(to, duration_us),
             Tool::Iperf3(iperf3) => iperf3.command(to, duration_us),
             Tool::Traceroute(traceroute) => traceroute.command(to),
             Tool::PathMtu => path_mtu::command(to),
@@ -157,7 +168,9 @@ impl Tool {
     pub fn read(&self, output: &str) -> Result<Measured, ReadError> {
         let measured = match self {
             Tool::Ping(_) => ping::read(output)?.into(),
-            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) => echo::read(output)?,
+            Tool::Echo(_) | Tool::OneWay(_) | Tool::Rate(_) | Tool::SingleEnded(_) => {
+                echo::read(output)?
+            }
             Tool::Iperf3(iperf3) if iperf3.asked.is_some() => echo::read(output)?,
             Tool::Iperf3(iperf3) => iperf3.read(output)?,
             Tool::Traceroute(_) => traceroute::read(output)?.into(),

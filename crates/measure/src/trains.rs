@@ -7,7 +7,7 @@
 
 use crate::ask::{BadLine, Reply, Run, in_range, read as read_line};
 use crate::tool::{Values, values};
-use fatpath_train::{Arrival, Estimate, LEAST_PACKETS, Queue, Train, Value};
+use fatpath_train::{Arrival, Estimate, LEAST_PACKETS, Queue, SingleEndedEstimate, Train, Value};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -141,6 +141,25 @@ pub fn rate_values(found: &Estimate) -> Values {
     named
 }
 
+/// What a test found. Answers as long as the packets pass the way back as slowly: by ICMP the rate is that of the slower way,
+/// which has names of its own. Whose queue it is that trains fill is not known.
+pub fn single_ended_values(found: &SingleEndedEstimate, is_by_icmp: bool) -> Values {
+    let estimate = Estimate {
+        queue: None,
+        ..found.of.clone()
+    };
+    let named = |name: String| match is_by_icmp && name.contains("rate") {
+        true => format!("slower_way_{name}"),
+        false => name,
+    };
+    let rates = rate_values(&estimate).into_iter();
+    let mut all: Values = rates.map(|(name, value)| (named(name), value)).collect();
+    if let Some(share) = found.short_share {
+        all.extend(values([("short_packet_share", share, "1")]));
+    }
+    all
+}
+
 fn rates(bottleneck: &Value, available: &Value) -> Values {
     values([
         ("rate", bottleneck.bps, "b/s"),
@@ -235,6 +254,41 @@ mod tests {
         });
         let names: Vec<&str> = bound.keys().map(String::as_str).collect();
         assert_eq!(names, ["loss", "queue_at_least", "rate_at_least", "sent"]);
+    }
+
+    #[test]
+    fn what_is_of_the_slower_way_is_not_named_as_the_rate_there() {
+        let value = Value {
+            bps: 1e8,
+            doubt: 0.1,
+            at_least: false,
+        };
+        let found = SingleEndedEstimate {
+            of: Estimate {
+                bottleneck: value,
+                available: value,
+                queue: Some(Queue {
+                    bytes: 1e5,
+                    at_least: false,
+                }),
+                loss: Some(0.0),
+                sent_bytes: 9,
+            },
+            short_share: Some(0.9),
+        };
+        let names = |is_by_icmp| {
+            let values = single_ended_values(&found, is_by_icmp);
+            values.into_keys().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            names(false),
+            "available_rate available_rate_doubt loss rate rate_doubt sent short_packet_share"
+        );
+        assert_eq!(
+            names(true),
+            "loss sent short_packet_share slower_way_available_rate slower_way_available_rate_doubt slower_way_rate \
+             slower_way_rate_doubt"
+        );
     }
 
     proptest! {

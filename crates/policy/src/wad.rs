@@ -449,8 +449,14 @@ impl Rule {
             let number = reader.number(entry, key, "a whole number", |_| true);
             let Some(field) = field else { continue };
             if !by_destination {
-                let why = "it is a metric of routes, which needs an entry with dst_addr and without src_addr and ports";
-                self.keep(field, why, reader);
+                let nearest = match key {
+                    "delack" => "; delayed_ack_max = \"8ms\" is the nearest that sockets take",
+                    _ => "",
+                };
+                let why = format!(
+                    "it is a metric of routes, which needs an entry with dst_addr and without src_addr and ports{nearest}"
+                );
+                self.keep(field, &why, reader);
             } else if key == "reorder" && !(3..=300).contains(&number) {
                 self.keep(field, "the kernel takes 3 to 300 segments", reader);
             } else {

@@ -11,7 +11,7 @@ pub(crate) const OVERLOADED: f64 = 1.08;
 const LEAST_DOUBT: f64 = 0.02;
 
 /// Doubt of what one or two trains say, or trains that found the queue full, or of a rate that no train had.
-const BLIND_DOUBT: f64 = 0.5;
+pub(crate) const BLIND_DOUBT: f64 = 0.5;
 
 /// Most of the bottleneck that cross traffic is believed to take.
 const MOST_CROSS: f64 = 0.95;

@@ -9,14 +9,16 @@
 //! rest waits or is lost.
 //!
 //! Pure: no clock, no socket. Start at [`Search`], which names the trains one by one; [`Response::of`] reads one train's
-//! records, and [`Estimate::of`] fits the line through all responses.
+//! records, and [`Estimate::of`] fits the line through all responses. [`SingleEndedSearch`] is a search by answers alone.
 
 mod estimate;
 mod records;
 mod response;
 mod search;
+mod single_ended;
 
 pub use estimate::{Estimate, Queue, Value};
 pub use records::{Arrival, Departure, MAX_BATCH_PACKETS, Train};
 pub use response::{Response, Unusable};
 pub use search::{LEAST_PACKETS, Limits, Search};
+pub use single_ended::{SingleEndedEstimate, SingleEndedSearch};

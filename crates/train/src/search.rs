@@ -53,6 +53,19 @@ pub struct Limits {
     pub train_bytes: u64,
 }
 
+impl Limits {
+    /// Trains of at most this rate, of packets of this length.
+    pub fn between(most_bps: u64, packet_bytes: u32) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            least_bps: usual.least_bps.min(most_bps),
+            most_bps,
+            packet_bytes,
+            ..usual
+        }
+    }
+}
+
 impl Default for Limits {
     /// From 8 Mb/s to 15 Gb/s, with packets of 1500 bytes.
     fn default() -> Self {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests between hosts of fatpath: `fatpath measure respond`, `echo`, `one-way` and `status`.
 
-use super::{DEFAULT_FILE, print};
+use super::{DEFAULT_FILE, new_outcome, print};
 use crate::archive::time::{now_us, shown};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -217,20 +217,9 @@ impl WhomArguments {
             trust: &or_configured(self.trust.as_deref(), HOSTS)?,
             trust_option: &option,
         };
-        let (start_us, begun) = (now_us(), Instant::now());
+        let (begun, mut outcome) = (Instant::now(), new_outcome(&kind.to_string(), &self.host));
         let made = test(&whom)?;
-        let outcome = TestOutcome {
-            test: kind.to_string(),
-            tool: kind.to_string(),
-            to: Some(self.host.clone()),
-            resources: vec![],
-            due_us: None,
-            start_us,
-            duration_s: begun.elapsed().as_secs_f64(),
-            values: Values::new(),
-            flows: vec![],
-            note: None,
-        };
+        outcome.duration_s = begun.elapsed().as_secs_f64();
         Ok((made, outcome))
     }
 }

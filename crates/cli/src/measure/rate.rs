@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use fatpath_measure::trains::rate_values;
 use fatpath_measure::{Kind, Rate};
-use fatpath_responder::{Step, WantedRate, rate};
-use fatpath_train::Limits;
+use fatpath_responder::{WantedRate, rate};
+use fatpath_train::{Limits, Response, Train, Unusable};
 use fatpath_units::{rate_bps, show_rate, show_time};
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
@@ -41,30 +41,25 @@ pub struct RateArguments {
     most_rate: u64,
 }
 
-fn most_rate(text: &str) -> Result<u64, String> {
+pub fn most_rate(text: &str) -> Result<u64, String> {
     let bps = rate_bps(text).and_then(|bps| u64::try_from(bps).ok());
     let bps = bps.filter(|bps| Rate::MOST_RATES_BPS.contains(bps));
     bps.ok_or_else(|| "give a rate of 1mbit to 100gbit".to_owned())
 }
 
 pub fn run(arguments: &RateArguments) -> Result<ExitCode> {
-    let allowed_us = Rate::DURATIONS_US;
-    ensure!(
-        allowed_us.contains(&(arguments.duration.as_micros() as u64)),
-        "--duration is 1s to {}",
-        show_time(*allowed_us.end())
-    );
+    let duration = checked_duration(arguments.duration)?;
     let is_shown = stderr().is_terminal();
     let (found, mut outcome) = arguments.whom.ask(Kind::Rate, |whom| {
         let wanted = WantedRate {
             whom,
-            duration: arguments.duration,
+            duration,
             patience: arguments.patience,
-            limits: arguments.limits(),
+            limits: Limits::between(arguments.most_rate, arguments.size),
         };
         rate(&wanted, |step| {
             if is_shown {
-                eprintln!("{}", shown(step));
+                eprintln!("{}", shown(step.number, step.train, &step.response));
             }
         })
     })?;
@@ -72,21 +67,20 @@ pub fn run(arguments: &RateArguments) -> Result<ExitCode> {
     print(outcome, arguments.whom.json)
 }
 
-impl RateArguments {
-    fn limits(&self) -> Limits {
-        let usual = Limits::default();
-        Limits {
-            least_bps: usual.least_bps.min(self.most_rate),
-            most_bps: self.most_rate,
-            packet_bytes: self.size,
-            ..usual
-        }
-    }
+pub fn checked_duration(duration: Duration) -> Result<Duration> {
+    let allowed_us = Rate::DURATIONS_US;
+    ensure!(
+        allowed_us.contains(&(duration.as_micros() as u64)),
+        "--duration is 1s to {}",
+        show_time(*allowed_us.end())
+    );
+    Ok(duration)
 }
 
-fn shown(step: &Step) -> String {
-    let (number, packets) = (step.number, step.train.packets);
-    let became = match &step.response {
+/// What became of a train.
+pub fn shown(number: u32, train: &Train, response: &Result<Response, Unusable>) -> String {
+    let packets = train.packets;
+    let became = match response {
         Ok(response) => format!(
             "{} arrived at {}",
             response.arrived_packets,
@@ -94,7 +88,7 @@ fn shown(step: &Step) -> String {
         ),
         Err(why) => why.to_string(),
     };
-    let rate = show_rate(step.train.rate_bps);
+    let rate = show_rate(train.rate_bps);
     format!("train {number}: {packets} packets at {rate}, {became}")
 }
 

@@ -27,7 +27,7 @@ pub(super) fn enough_flows(
     peer: IpAddr,
     now_us: i64,
 ) -> Option<usize> {
-    if !test.passive_first || test.tool.rate_port().is_none() || !archive.may_exist() {
+    if !test.passive_first || !test.tool.is_of_rate() || !archive.may_exist() {
         return None;
     }
     let query = Query {

@@ -91,7 +91,7 @@ pub(super) fn asked_server(section: &mut Section) -> AskedServer {
     }
 }
 
-fn most_rate(value: &Value) -> Result<u64, Refusal> {
+pub(super) fn most_rate(value: &Value) -> Result<u64, Refusal> {
     const ALLOWED: &str = "a rate of 1mbit to 100gbit: \"10gbit\"";
     let bps = quantity(value, units::rate_bps, ALLOWED)?;
     match Rate::MOST_RATES_BPS.contains(&bps) {
