@@ -14,7 +14,6 @@
 #include "include/kernel.h"
 #include "include/budget.h"
 #include "include/estats.h"
-#include "include/young.h"
 
 /* Linux 6.12: bpf_setsockopt can switch the callbacks of a socket outside sockops. */
 #ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
@@ -33,9 +32,6 @@ struct {
 
 #define WAKE_ONCE_IN_BYTES (4 * 1024 * 1024)
 
-/* TCP_INFINITE_SSTHRESH: a law that goes by rates (bbr) never sets another. */
-#define INFINITE_SSTHRESH 0x7fffffff
-
 /* Who is, was or wants to be rude has an fp_flow of its own (turn_on(), make_rude()): most sockets have neither. */
 static __always_inline struct fp_rude_flow *rude_of_flow(int has_flow, void *sk)
 {
@@ -52,76 +48,80 @@ struct {
 	__type(value, struct fp_sample);
 } scratch SEC(".maps");
 
-/* ca_state: during tcp_set_ca_state() the flow has the old one still. */
+/* `young`: of a flow that begins, or that ends without `e`. */
 static __always_inline void emit(enum fp_sample_kind kind, void *sk, u64 cookie,
-				 struct tcp_sock *tp, struct fp_estats *e, struct fp_sampling *s,
-				 int ca_state)
+				 struct tcp_sock *tp, struct fp_estats *e,
+				 const struct young *young, struct fp_sampling *s, u32 ca_state,
+				 u64 now_ns)
 {
 	struct fp_sample *r = bpf_ringbuf_reserve(&fp_samples, sizeof(*r), 0);
+	struct kept kept = { .e = e, .young = young };
 	struct met met;
-	u64 now_ns;
 
-	e->sampled_ns = tp->tcp_clock_cache;
-	note_active(s, e, tp->tcp_clock_cache);
+	if (e) {
+		e->sampled_ns = tp->tcp_clock_cache;
+		note_active(s, e, tp->tcp_clock_cache);
+	}
 	if (!r) {
 		count(FP_COUNT_SAMPLES_LOST);
 		return;
 	}
 	r->kind = kind;
 	r->tcp.cookie = cookie;
-	/* Reading the clock takes 30 ns, and a flow's begin was read just now. */
-	now_ns = kind == FP_SAMPLE_BEGIN ? e->counted.begin_ns : bpf_ktime_get_ns();
 	r->tcp.now_ns = now_ns;
 	met = met_of(sk, cookie);
-	fill_sample(r, tp, e, &met, rude_of_flow(met.is_kept, sk));
-	if (ca_state >= 0)
-		r->tcp.ca_state = ca_state;
-	e->counted.rtt_us = 0;
+	kept.rude = rude_of_flow(met.is_kept, sk);
+	fill_sample(r, tp, &met, &kept, ca_state);
+	if (e)
+		e->counted.rtt_us = 0;
 	bpf_ringbuf_submit(r, wake_flag(&fp_samples, WAKE_ONCE_IN_BYTES, sizeof(*r)));
 	count(FP_COUNT_SAMPLES);
 	note_time(s, now_ns);
 }
 
-/*
- * What is kept of a flow that is sampled from now on, in `fresh` while it is young; NULL: it is not sampled. A
- * socket that has storage was used for a connection before.
- */
-static __always_inline struct fp_estats *track(const struct fp_instruments *config, void *sk,
-					       struct tcp_sock *tp, u64 cookie, u32 flags,
-					       struct fp_estats *fresh)
+/* 1 and what is kept of a flow that is sampled from now on; 0: a bound is reached. */
+static __always_inline int enter(const struct fp_instruments *config, struct tcp_sock *tp,
+				 u64 cookie, u32 flags, struct young *young)
 {
 	u32 admitted = admit(config, tp);
-	struct young young = {
+
+	*young = (struct young){
 		.cookie = cookie,
 		.begin_ns = bpf_ktime_get_ns(),
 		.generation = config->generation,
-		.flags = admitted | flags,
+		.flags = admitted ? admitted | flags : 0,
 	};
+	return !!admitted;
+}
 
-	if (!admitted) {
-		/* The walks would count a flow that is there already again and again. */
-		if (!(flags & FP_ESTATS_ADOPTED))
-			count(FP_COUNT_UNSAMPLED);
+/*
+ * A flow that is sampled from now on has storage, or is young: then NULL is returned, and `young` is tracked. A socket that
+ * has storage was used for a connection before.
+ */
+static __always_inline struct fp_estats *track(const struct fp_instruments *config, void *sk,
+					       struct tcp_sock *tp, u64 cookie, u32 flags,
+					       struct young *young)
+{
+	if (!enter(config, tp, cookie, flags, young)) {
+		count(FP_COUNT_UNSAMPLED);
 		return NULL;
 	}
-	begin(fresh, &young);
-	if (!(flags & FP_ESTATS_ADOPTED) && !bpf_sk_storage_get(&fp_estats, sk, NULL, 0) &&
-	    become_young(&young))
-		return fresh;
-	return store(sk, tp, fresh);
+	if (!bpf_sk_storage_get(&fp_estats, sk, NULL, 0) && become_young(young))
+		return NULL;
+	return store(sk, tp, young);
 }
 
 static __always_inline struct fp_estats *on_established(struct bpf_sock_ops *ctx, void *sk,
 							struct tcp_sock *tp, u64 cookie,
 							const struct fp_instruments *config,
-							struct fp_estats *fresh)
+							struct young *young)
 {
 	u32 side = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? FP_ESTATS_PASSIVE : 0;
 	struct fp_estats *e = NULL;
 
 	if (is_wanted(config, sk, cookie))
-		e = track(config, sk, tp, cookie, side, fresh);
-	if (e)
+		e = track(config, sk, tp, cookie, side, young);
+	if (e || young->flags & FP_ESTATS_TRACKED)
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 	return e;
 }
@@ -131,18 +131,17 @@ static __always_inline int is_end(struct bpf_sock_ops *ctx)
 	return ctx->op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == BPF_TCP_CLOSE;
 }
 
-/* What is kept of a flow to which something happens; of one that ends young there is never storage. */
-static __always_inline struct fp_estats *kept_of(struct bpf_sock_ops *ctx, void *sk,
-						 struct tcp_sock *tp, u64 cookie,
-						 struct fp_estats *fresh)
+/* What is kept of a flow to which something happens. Of one that ends young: NULL, and `young` is tracked. */
+static __always_inline struct fp_estats *
+kept_of(struct bpf_sock_ops *ctx, void *sk, struct tcp_sock *tp, u64 cookie, struct young *young)
 {
 	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, 0);
 
 	if (e && e->flags & FP_ESTATS_TRACKED)
 		return e;
-	if (!grow_up(cookie, fresh))
+	if (!grow_up(cookie, young))
 		return e;
-	return is_end(ctx) ? fresh : store(sk, tp, fresh);
+	return is_end(ctx) ? NULL : store(sk, tp, young);
 }
 
 static __always_inline void note_limit(struct fp_counted *c, struct tcp_sock *tp, u32 *before)
@@ -179,22 +178,13 @@ static __always_inline enum fp_sample_kind reconfigure(const struct fp_instrumen
 {
 	int was_tracked = e->flags & FP_ESTATS_TRACKED, is_tracked;
 	struct young young;
-	u32 admitted = 0;
 
 	e->generation = config->generation;
 	is_tracked = is_wanted(config, sk, cookie);
 	if (was_tracked && !is_tracked)
-		release(e, tp);
-	if (was_tracked || !is_tracked)
+		release(&e->flags, tp);
+	if (was_tracked || !is_tracked || !enter(config, tp, cookie, FP_ESTATS_ADOPTED, &young))
 		return FP_SAMPLE_NOTHING;
-	admitted = admit(config, tp);
-	if (!admitted)
-		return FP_SAMPLE_NOTHING;
-	young = (struct young){
-		.begin_ns = bpf_ktime_get_ns(),
-		.generation = config->generation,
-		.flags = admitted | FP_ESTATS_ADOPTED,
-	};
 	begin(e, &young);
 	return FP_SAMPLE_BEGIN;
 }
@@ -289,25 +279,43 @@ static __always_inline int is_ours(struct bpf_sock_ops *ctx)
  * emit() for the sockops program, as a global function: the verifier walks through it once, not once for each way to
  * it. `kind` is an enum fp_sample_kind; the argument says no more to the verifier than that it is a number.
  */
-__noinline int emit_of_ctx(struct bpf_sock_ops *ctx, struct fp_estats *e, u32 kind)
+__noinline int emit_of_ctx(struct bpf_sock_ops *ctx, struct fp_estats *e, const struct young *young,
+			   u32 kind, u64 now_ns)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	struct fp_sampling *s = sampling();
 
-	if (!tp || !e || !s)
+	if (!tp || !s)
 		return 0;
-	emit(kind, sk, bpf_get_socket_cookie(ctx), tp, e, s, -1);
+	emit(kind, sk, bpf_get_socket_cookie(ctx), tp, e, young, s, ca_state_of(tp), now_ns);
 	return 0;
+}
+
+/* Of a flow that begins, or that ends young. Reading the clock takes 30 ns, and a flow's begin was read just now. */
+static __always_inline void emit_young(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
+				       struct fp_sampling *s, struct fp_estats *e,
+				       struct young *young)
+{
+	if (!e && !(young->flags & FP_ESTATS_TRACKED))
+		return;
+	note_event(s, tp->tcp_clock_cache);
+	if (!is_end(ctx)) {
+		emit_of_ctx(ctx, e, young, FP_SAMPLE_BEGIN, young->begin_ns);
+		return;
+	}
+	emit_of_ctx(ctx, e, young, FP_SAMPLE_END, bpf_ktime_get_ns());
+	release(&young->flags, tp);
 }
 
 SEC("sockops")
 int sample_flow(struct bpf_sock_ops *ctx)
 {
-	enum fp_sample_kind kind = FP_SAMPLE_BEGIN;
+	enum fp_sample_kind kind;
 	struct fp_instruments *config = instruments();
 	struct fp_sampling *s = sampling();
-	struct fp_estats *e, fresh;
+	struct young young = {};
+	struct fp_estats *e;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	u64 cookie;
@@ -322,20 +330,20 @@ int sample_flow(struct bpf_sock_ops *ctx)
 		return 1;
 	cookie = bpf_get_socket_cookie(ctx);
 	if (is_establishment(ctx->op))
-		e = on_established(ctx, sk, tp, cookie, config, &fresh);
+		e = on_established(ctx, sk, tp, cookie, config, &young);
 	else
-		e = kept_of(ctx, sk, tp, cookie, &fresh);
-	if (!e)
+		e = kept_of(ctx, sk, tp, cookie, &young);
+	if (!e || is_establishment(ctx->op)) {
+		emit_young(ctx, tp, s, e, &young);
 		return 1;
-	if (!is_establishment(ctx->op))
-		kind = on_event(ctx, sk, tp, cookie, e, s, config);
-	else
-		note_event(s, tp->tcp_clock_cache);
+	}
+	kind = on_event(ctx, sk, tp, cookie, e, s, config);
 	if (kind == FP_SAMPLE_NOTHING)
-		return 1;
-	emit_of_ctx(ctx, e, kind);
+		note_extremes(&e->extremes, tp, ca_state_of(tp));
+	else
+		emit_of_ctx(ctx, e, NULL, kind, bpf_ktime_get_ns());
 	if (kind == FP_SAMPLE_END)
-		release(e, tp);
+		release(&e->flags, tp);
 	return 1;
 }
 
@@ -367,11 +375,12 @@ static __always_inline void note_signal(struct fp_counted *c, const struct tcp_s
 /* Outside sockops. */
 static __always_inline struct fp_estats *kept_of_live(struct tcp_sock *tp)
 {
-	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0), fresh;
+	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0);
+	struct young young;
 
 	if (e && e->flags & FP_ESTATS_TRACKED)
 		return e;
-	return grow_up(bpf_get_socket_cookie(tp), &fresh) ? store(tp, tp, &fresh) : e;
+	return grow_up(bpf_get_socket_cookie(tp), &young) ? store(tp, tp, &young) : e;
 }
 
 /* In tcp_set_ca_state(), before the state is set and after ssthresh was. */
@@ -388,7 +397,7 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !config || !s)
 		return 0;
-	before = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	before = ca_state_of(tp);
 	/* As each connection begins. */
 	if (before == TCP_CA_OPEN && now == TCP_CA_OPEN)
 		return 0;
@@ -397,6 +406,7 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
 		return 0;
 	if (is_congestion_signal(tp, before, now)) {
 		note_signal(&e->counted, tp);
+		note_reduction(&e->extremes, tp, before);
 		kind = FP_SAMPLE_CONGESTION;
 	} else if (before == now ||
 		   !is_over(e->state_ns, tp->tcp_clock_cache, interval_in_force(s, config))) {
@@ -405,7 +415,7 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
 		e->state_ns = tp->tcp_clock_cache;
 	}
 	if (may_sample_event(s, tp->tcp_clock_cache))
-		emit(kind, sk, bpf_get_socket_cookie(sk), tp, e, s, now);
+		emit(kind, sk, bpf_get_socket_cookie(sk), tp, e, NULL, s, now, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -417,17 +427,21 @@ static __always_inline struct fp_estats *adopt(const struct fp_instruments *conf
 					       struct tcp_sock *tp, u64 cookie)
 {
 	u32 callbacks = 0, size = sizeof(callbacks);
-	struct fp_estats *e, fresh;
+	struct fp_estats *e;
+	struct young young;
 
 	if (!is_wanted(config, tp, cookie) ||
 	    bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
 		return NULL;
-	e = track(config, tp, tp, cookie, FP_ESTATS_ADOPTED, &fresh);
+	/* Not counted as unsampled: the walks would count it again and again. */
+	if (!enter(config, tp, cookie, FP_ESTATS_ADOPTED, &young))
+		return NULL;
+	e = store(tp, tp, &young);
 	if (!e)
 		return NULL;
 	callbacks |= CALLBACKS;
 	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &callbacks, size))
-		release(e, tp);
+		release(&e->flags, tp);
 	e->sampled_ns = tp->tcp_clock_cache;
 	return e;
 }
@@ -444,8 +458,8 @@ static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 	u32 zero = 0;
 	struct fp_sample *r = bpf_map_lookup_elem(&scratch, &zero);
 	struct fp_instruments *config = instruments();
-	const struct fp_rude_flow *rude;
 	const struct fp_flow *flow;
+	struct kept kept = {};
 	struct fp_estats *e;
 	struct met met;
 
@@ -458,7 +472,7 @@ static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 	r->tcp.now_ns = 0;
 	e = bpf_sk_storage_get(&fp_estats, tp, NULL, 0);
 	flow = bpf_sk_storage_get(&fp_flows, tp, NULL, 0);
-	rude = rude_of_flow(!!flow, tp);
+	kept.rude = rude_of_flow(!!flow, tp);
 	bring_near(tp);
 	if (e)
 		bring_kept_near(e);
@@ -469,7 +483,8 @@ static __always_inline void walk_by(struct seq_file *seq, struct tcp_sock *tp)
 	if (!e || !(e->flags & FP_ESTATS_TRACKED))
 		e = adopt(config, tp, r->tcp.cookie);
 	met = met_by(flow, r->tcp.cookie);
-	fill_sample(r, tp, e, &met, rude);
+	kept.e = e;
+	fill_sample(r, tp, &met, &kept, ca_state_of(tp));
 	bpf_seq_write(seq, r, sizeof(*r));
 }
 

@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 19
+#define FP_ABI_VERSION 20
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -415,6 +415,25 @@ struct fp_counted {
 	__u32 pad;
 };
 
+/* Extremes that the kernel does not keep, since fatpath first saw the flow. 0 = nothing of it was seen. */
+struct fp_extremes {
+	__u64 max_pipe_bytes;
+	__u32 max_retx_queue_pkts;
+	__u32 max_reasm_queue_bytes;
+	__u32 max_app_wqueue_bytes;
+	__u32 max_app_rqueue_bytes;
+	__u32 max_rwin_sent_bytes;
+	__u32 max_rto_ticks;
+	__u32 min_rto_ticks;
+	__u32 max_mss_bytes;
+	__u32 min_mss_bytes;
+	__u32 max_ss_cwnd_pkts;
+	__u32 max_ca_cwnd_pkts;
+	__u32 max_ssthresh_pkts;
+	__u32 min_ssthresh_pkts;
+	__u32 ssthresh_pkts; /* no extreme: when last looked */
+};
+
 /* fp_estats.flags and fp_tcp.flags */
 #define FP_ESTATS_PASSIVE 1u /* the peer opened the connection */
 #define FP_ESTATS_ADOPTED 2u /* it was established before fatpath saw it */
@@ -445,6 +464,7 @@ struct fp_estats {
 	__u64 due_ns; /* when a sample was due, whether the budget allowed it or not */
 	struct fp_counted counted;
 	struct fp_wide wide;
+	struct fp_extremes extremes;
 	__u64 state_ns;	  /* the last sample for a state that is no congestion signal */
 	__u64 retrans_ns; /* the last sample for a retransmission */
 };
@@ -515,6 +535,8 @@ struct fp_tcp {
 	__u32 rate_interval_us;
 	__u32 unsent_bytes;
 	__u32 unread_bytes;
+	__u32 reasm_queue_bytes; /* sequence space, from rcv_nxt to the farthest segment out of order */
+	__u32 pad;
 
 	__u32 send_buffer_bytes; /* sk_sndbuf: twice what setsockopt was given */
 	__u32 receive_buffer_bytes;
@@ -553,6 +575,7 @@ struct fp_sample {
 	struct fp_tcp tcp;
 	struct fp_counted counted;
 	struct fp_wide wide;
+	struct fp_extremes extremes;
 	struct fp_bbr bbr;
 };
 

@@ -120,14 +120,15 @@ static __always_inline u32 admit(const struct fp_instruments *config, struct tcp
 	return 0;
 }
 
-static __always_inline void release(struct fp_estats *e, struct tcp_sock *tp)
+/* `flags` are FP_ESTATS_ ones of the flow. */
+static __always_inline void release(u32 *flags, struct tcp_sock *tp)
 {
-	if (!(e->flags & FP_ESTATS_TRACKED))
+	if (!(*flags & FP_ESTATS_TRACKED))
 		return;
 	leave_all();
-	if (e->flags & FP_ESTATS_IN_PREFIX)
+	if (*flags & FP_ESTATS_IN_PREFIX)
 		leave_prefix(tp);
-	e->flags &= ~(FP_ESTATS_TRACKED | FP_ESTATS_IN_PREFIX);
+	*flags &= ~(FP_ESTATS_TRACKED | FP_ESTATS_IN_PREFIX);
 }
 
 /* Multiplied by the golden ratio, neighbours' cookies (both ends on one host) fall apart. */

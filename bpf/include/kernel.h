@@ -247,6 +247,21 @@ struct tcp_rack {
 	u32 rtt_us;
 };
 
+struct rb_node;
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct sk_buff {
+	u8 ip_summed : 2;
+	char cb[48]; /* of TCP's own: struct tcp_skb_cb */
+};
+
+struct tcp_skb_cb {
+	u32 end_seq;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u64 bytes_received;
@@ -271,8 +286,10 @@ struct tcp_sock {
 	u32 reord_seen;
 	u32 reordering;
 	u32 rcv_ooopack;
-	u64 tcp_wstamp_ns;   /* when the next segment may leave */
-	u64 tcp_clock_cache; /* now, at this event */
+	struct rb_root out_of_order_queue;
+	struct sk_buff *ooo_last_skb; /* stale while the queue is empty */
+	u64 tcp_wstamp_ns;	      /* when the next segment may leave */
+	u64 tcp_clock_cache;	      /* now, at this event */
 	u32 srtt_us;
 	u32 mdev_us;
 	struct tcp_rack rack;
@@ -327,10 +344,6 @@ struct task_struct {
 	u64 start_time;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
-};
-
-struct sk_buff {
-	u8 ip_summed : 2;
 };
 
 struct seq_file;

@@ -91,11 +91,16 @@ static __always_inline void fill_path(struct fp_tcp *r, struct tcp_sock *tp)
 	r->rcv_ooopack = tp->rcv_ooopack;
 }
 
+static __always_inline u32 ca_state_of(const struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+}
+
 static __always_inline void fill_stack(struct fp_tcp *r, struct tcp_sock *tp)
 {
 	struct inet_connection_sock *icsk = &tp->inet_conn;
 
-	r->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	r->ca_state = ca_state_of(tp);
 	r->cwnd_pkts = tp->snd_cwnd;
 	r->ssthresh_pkts = tp->snd_ssthresh;
 	r->packets_out = tp->packets_out;
@@ -113,12 +118,24 @@ static __always_inline void fill_stack(struct fp_tcp *r, struct tcp_sock *tp)
 	r->rate_interval_us = tp->rate_interval_us;
 }
 
+/* RFC 4898: the sequence space that it spans, with the gaps. */
+static __always_inline u32 reasm_queue_bytes(const struct tcp_sock *tp)
+{
+	const struct tcp_skb_cb *last;
+
+	if (!tp->out_of_order_queue.rb_node)
+		return 0;
+	last = (const struct tcp_skb_cb *)tp->ooo_last_skb->cb;
+	return BPF_CORE_READ(last, end_seq) - tp->rcv_nxt;
+}
+
 static __always_inline void fill_tune(struct fp_tcp *r, struct tcp_sock *tp)
 {
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 
 	r->unsent_bytes = tp->write_seq - tp->snd_nxt;
 	r->unread_bytes = tp->rcv_nxt - tp->copied_seq;
+	r->reasm_queue_bytes = reasm_queue_bytes(tp);
 	r->send_buffer_bytes = sk->sk_sndbuf;
 	r->receive_buffer_bytes = sk->sk_rcvbuf;
 	r->locked_buffers =

@@ -60,33 +60,32 @@ static __always_inline int become_young(const struct young *young)
 	return 1;
 }
 
-/* 1 and `e` as it is kept of the flow, which is young no longer; 0: it was not. */
-static __always_inline int grow_up(u64 cookie, struct fp_estats *e)
+/* 1 and what was kept of the flow, which is young no longer; 0: it was not. */
+static __always_inline int grow_up(u64 cookie, struct young *young)
 {
 	struct young *place = young_at(cookie);
 
 	if (!place || place->cookie != cookie)
 		return 0;
-	begin(e, place);
+	*young = *place;
 	/* Whoever finds the place free finds that it was read. */
 	__sync_val_compare_and_swap(&place->cookie, cookie, 0);
 	return 1;
 }
 
 /* Storage for what is kept of a flow that is counted already; without it the flow is counted no more. */
-static __always_inline struct fp_estats *store(void *sk, struct tcp_sock *tp,
-					       struct fp_estats *kept)
+static __always_inline struct fp_estats *store(void *sk, struct tcp_sock *tp, struct young *young)
 {
 	struct fp_estats *e = bpf_sk_storage_get(&fp_estats, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!e) {
-		release(kept, tp);
+		release(&young->flags, tp);
 		count(FP_COUNT_UNSAMPLED_NO_STORAGE);
 		return NULL;
 	}
 	/* A passive opening with data in its SYN (TCP Fast Open) is walked by before it is established. */
-	release(e, tp);
-	*e = *kept;
+	release(&e->flags, tp);
+	begin(e, young);
 	return e;
 }
 

@@ -1734,6 +1734,82 @@ export interface components {
              */
             value: number;
         };
+        /**
+         * @description The maxima and minima of RFC 4898 that Linux does not keep, since fatpath first saw the flow: it is looked at once a round
+         *     trip, at each event, and whenever it is sampled.
+         */
+        Extremes: {
+            /**
+             * Format: uint32
+             * @description Most bytes received and not read (MaxAppRQueue).
+             */
+            max_app_rqueue_bytes: number;
+            /**
+             * Format: uint32
+             * @description Most bytes written and not sent (MaxAppWQueue).
+             */
+            max_app_wqueue_bytes: number;
+            /**
+             * Format: uint32
+             * @description Largest window in congestion avoidance, segments; none before it was seen in it (MaxCaCwnd).
+             */
+            max_ca_cwnd_pkts: number | null;
+            /**
+             * Format: uint32
+             * @description Largest segment size, bytes (MaxMSS).
+             */
+            max_mss_bytes: number;
+            /**
+             * Format: uint64
+             * @description Most bytes in flight (MaxPipeSize).
+             */
+            max_pipe_bytes: number;
+            /**
+             * Format: uint32
+             * @description Most sequence space that segments out of order spanned, bytes (MaxReasmQueue).
+             */
+            max_reasm_queue_bytes: number;
+            /**
+             * Format: uint32
+             * @description Most segments sent and not acknowledged (MaxRetxQueue).
+             */
+            max_retx_queue_pkts: number;
+            /**
+             * Format: uint32
+             * @description Longest retransmission timeout, µs (MaxRTO).
+             */
+            max_rto_us: number;
+            /**
+             * Format: uint32
+             * @description Largest window announced to the peer, bytes (MaxRwinSent).
+             */
+            max_rwin_sent_bytes: number;
+            /**
+             * Format: uint32
+             * @description Largest window in slow start, segments; none before it was seen in it (MaxSsCwnd).
+             */
+            max_ss_cwnd_pkts: number | null;
+            /**
+             * Format: uint32
+             * @description Largest slow-start threshold, segments; none while it was never set (MaxSsthresh).
+             */
+            max_ssthresh_pkts: number | null;
+            /**
+             * Format: uint32
+             * @description Smallest one, bytes (MinMSS).
+             */
+            min_mss_bytes: number;
+            /**
+             * Format: uint32
+             * @description Shortest one, µs (MinRTO).
+             */
+            min_rto_us: number;
+            /**
+             * Format: uint32
+             * @description Least one, segments; none while it was never set (MinSsthresh).
+             */
+            min_ssthresh_pkts: number | null;
+        };
         /** @description One reason why a flow is slow. */
         Finding: {
             /** @description Lines of a rule of the policy file that would cure it. */
@@ -2748,6 +2824,8 @@ export interface components {
             /** Format: uint32 */
             dsack_dups: number;
             ecn_is_on: boolean;
+            /** @description None of a flow that is not sampled. */
+            extremes: components["schemas"]["Extremes"] | null;
             flow: components["schemas"]["Flow"];
             /** @description The program has given less than could be sent, and what it gave is not all acknowledged. */
             is_app_limited: boolean;
@@ -2809,6 +2887,11 @@ export interface components {
             rcv_ooopack: number;
             /** Format: uint32 */
             rcv_rtt_us: number;
+            /**
+             * Format: uint32
+             * @description Sequence space from the next byte expected to the farthest segment out of order (CurReasmQueue).
+             */
+            reasm_queue_bytes: number;
             /** Format: uint32 */
             receive_buffer_bytes: number;
             receive_buffer_is_locked: boolean;

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // zeroed defaults
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 19;
+pub const FP_ABI_VERSION: u32 = 20;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_MAX_PROFILES: u32 = 512;
@@ -1194,6 +1194,71 @@ const _: () = {
     zerocopy :: Immutable,
     zerocopy :: KnownLayout,
 )]
+pub struct fp_extremes {
+    pub max_pipe_bytes: __u64,
+    pub max_retx_queue_pkts: __u32,
+    pub max_reasm_queue_bytes: __u32,
+    pub max_app_wqueue_bytes: __u32,
+    pub max_app_rqueue_bytes: __u32,
+    pub max_rwin_sent_bytes: __u32,
+    pub max_rto_ticks: __u32,
+    pub min_rto_ticks: __u32,
+    pub max_mss_bytes: __u32,
+    pub min_mss_bytes: __u32,
+    pub max_ss_cwnd_pkts: __u32,
+    pub max_ca_cwnd_pkts: __u32,
+    pub max_ssthresh_pkts: __u32,
+    pub min_ssthresh_pkts: __u32,
+    pub ssthresh_pkts: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fp_extremes"][::core::mem::size_of::<fp_extremes>() - 64usize];
+    ["Alignment of fp_extremes"][::core::mem::align_of::<fp_extremes>() - 8usize];
+    ["Offset of field: fp_extremes::max_pipe_bytes"]
+        [::core::mem::offset_of!(fp_extremes, max_pipe_bytes) - 0usize];
+    ["Offset of field: fp_extremes::max_retx_queue_pkts"]
+        [::core::mem::offset_of!(fp_extremes, max_retx_queue_pkts) - 8usize];
+    ["Offset of field: fp_extremes::max_reasm_queue_bytes"]
+        [::core::mem::offset_of!(fp_extremes, max_reasm_queue_bytes) - 12usize];
+    ["Offset of field: fp_extremes::max_app_wqueue_bytes"]
+        [::core::mem::offset_of!(fp_extremes, max_app_wqueue_bytes) - 16usize];
+    ["Offset of field: fp_extremes::max_app_rqueue_bytes"]
+        [::core::mem::offset_of!(fp_extremes, max_app_rqueue_bytes) - 20usize];
+    ["Offset of field: fp_extremes::max_rwin_sent_bytes"]
+        [::core::mem::offset_of!(fp_extremes, max_rwin_sent_bytes) - 24usize];
+    ["Offset of field: fp_extremes::max_rto_ticks"]
+        [::core::mem::offset_of!(fp_extremes, max_rto_ticks) - 28usize];
+    ["Offset of field: fp_extremes::min_rto_ticks"]
+        [::core::mem::offset_of!(fp_extremes, min_rto_ticks) - 32usize];
+    ["Offset of field: fp_extremes::max_mss_bytes"]
+        [::core::mem::offset_of!(fp_extremes, max_mss_bytes) - 36usize];
+    ["Offset of field: fp_extremes::min_mss_bytes"]
+        [::core::mem::offset_of!(fp_extremes, min_mss_bytes) - 40usize];
+    ["Offset of field: fp_extremes::max_ss_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_extremes, max_ss_cwnd_pkts) - 44usize];
+    ["Offset of field: fp_extremes::max_ca_cwnd_pkts"]
+        [::core::mem::offset_of!(fp_extremes, max_ca_cwnd_pkts) - 48usize];
+    ["Offset of field: fp_extremes::max_ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_extremes, max_ssthresh_pkts) - 52usize];
+    ["Offset of field: fp_extremes::min_ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_extremes, min_ssthresh_pkts) - 56usize];
+    ["Offset of field: fp_extremes::ssthresh_pkts"]
+        [::core::mem::offset_of!(fp_extremes, ssthresh_pkts) - 60usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
 pub struct fp_estats {
     pub sampled_ns: __u64,
     pub generation: __u32,
@@ -1203,12 +1268,13 @@ pub struct fp_estats {
     pub due_ns: __u64,
     pub counted: fp_counted,
     pub wide: fp_wide,
+    pub extremes: fp_extremes,
     pub state_ns: __u64,
     pub retrans_ns: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_estats"][::core::mem::size_of::<fp_estats>() - 200usize];
+    ["Size of fp_estats"][::core::mem::size_of::<fp_estats>() - 264usize];
     ["Alignment of fp_estats"][::core::mem::align_of::<fp_estats>() - 8usize];
     ["Offset of field: fp_estats::sampled_ns"]
         [::core::mem::offset_of!(fp_estats, sampled_ns) - 0usize];
@@ -1221,10 +1287,12 @@ const _: () = {
     ["Offset of field: fp_estats::due_ns"][::core::mem::offset_of!(fp_estats, due_ns) - 24usize];
     ["Offset of field: fp_estats::counted"][::core::mem::offset_of!(fp_estats, counted) - 32usize];
     ["Offset of field: fp_estats::wide"][::core::mem::offset_of!(fp_estats, wide) - 120usize];
+    ["Offset of field: fp_estats::extremes"]
+        [::core::mem::offset_of!(fp_estats, extremes) - 184usize];
     ["Offset of field: fp_estats::state_ns"]
-        [::core::mem::offset_of!(fp_estats, state_ns) - 184usize];
+        [::core::mem::offset_of!(fp_estats, state_ns) - 248usize];
     ["Offset of field: fp_estats::retrans_ns"]
-        [::core::mem::offset_of!(fp_estats, retrans_ns) - 192usize];
+        [::core::mem::offset_of!(fp_estats, retrans_ns) - 256usize];
 };
 pub const FP_SAMPLE_NOTHING: fp_sample_kind = 0;
 pub const FP_SAMPLE_BEGIN: fp_sample_kind = 1;
@@ -1295,6 +1363,8 @@ pub struct fp_tcp {
     pub rate_interval_us: __u32,
     pub unsent_bytes: __u32,
     pub unread_bytes: __u32,
+    pub reasm_queue_bytes: __u32,
+    pub pad: __u32,
     pub send_buffer_bytes: __u32,
     pub receive_buffer_bytes: __u32,
     pub cwnd_clamp_pkts: __u32,
@@ -1311,7 +1381,7 @@ pub struct fp_tcp {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_tcp"][::core::mem::size_of::<fp_tcp>() - 272usize];
+    ["Size of fp_tcp"][::core::mem::size_of::<fp_tcp>() - 280usize];
     ["Alignment of fp_tcp"][::core::mem::align_of::<fp_tcp>() - 8usize];
     ["Offset of field: fp_tcp::now_ns"][::core::mem::offset_of!(fp_tcp, now_ns) - 0usize];
     ["Offset of field: fp_tcp::cookie"][::core::mem::offset_of!(fp_tcp, cookie) - 8usize];
@@ -1380,27 +1450,30 @@ const _: () = {
         [::core::mem::offset_of!(fp_tcp, unsent_bytes) - 236usize];
     ["Offset of field: fp_tcp::unread_bytes"]
         [::core::mem::offset_of!(fp_tcp, unread_bytes) - 240usize];
+    ["Offset of field: fp_tcp::reasm_queue_bytes"]
+        [::core::mem::offset_of!(fp_tcp, reasm_queue_bytes) - 244usize];
+    ["Offset of field: fp_tcp::pad"][::core::mem::offset_of!(fp_tcp, pad) - 248usize];
     ["Offset of field: fp_tcp::send_buffer_bytes"]
-        [::core::mem::offset_of!(fp_tcp, send_buffer_bytes) - 244usize];
+        [::core::mem::offset_of!(fp_tcp, send_buffer_bytes) - 252usize];
     ["Offset of field: fp_tcp::receive_buffer_bytes"]
-        [::core::mem::offset_of!(fp_tcp, receive_buffer_bytes) - 248usize];
+        [::core::mem::offset_of!(fp_tcp, receive_buffer_bytes) - 256usize];
     ["Offset of field: fp_tcp::cwnd_clamp_pkts"]
-        [::core::mem::offset_of!(fp_tcp, cwnd_clamp_pkts) - 252usize];
+        [::core::mem::offset_of!(fp_tcp, cwnd_clamp_pkts) - 260usize];
     ["Offset of field: fp_tcp::window_clamp_bytes"]
-        [::core::mem::offset_of!(fp_tcp, window_clamp_bytes) - 256usize];
-    ["Offset of field: fp_tcp::flags"][::core::mem::offset_of!(fp_tcp, flags) - 260usize];
-    ["Offset of field: fp_tcp::state"][::core::mem::offset_of!(fp_tcp, state) - 264usize];
-    ["Offset of field: fp_tcp::ca_state"][::core::mem::offset_of!(fp_tcp, ca_state) - 265usize];
-    ["Offset of field: fp_tcp::limited_by"][::core::mem::offset_of!(fp_tcp, limited_by) - 266usize];
+        [::core::mem::offset_of!(fp_tcp, window_clamp_bytes) - 264usize];
+    ["Offset of field: fp_tcp::flags"][::core::mem::offset_of!(fp_tcp, flags) - 268usize];
+    ["Offset of field: fp_tcp::state"][::core::mem::offset_of!(fp_tcp, state) - 272usize];
+    ["Offset of field: fp_tcp::ca_state"][::core::mem::offset_of!(fp_tcp, ca_state) - 273usize];
+    ["Offset of field: fp_tcp::limited_by"][::core::mem::offset_of!(fp_tcp, limited_by) - 274usize];
     ["Offset of field: fp_tcp::send_wscale"]
-        [::core::mem::offset_of!(fp_tcp, send_wscale) - 267usize];
+        [::core::mem::offset_of!(fp_tcp, send_wscale) - 275usize];
     ["Offset of field: fp_tcp::receive_wscale"]
-        [::core::mem::offset_of!(fp_tcp, receive_wscale) - 268usize];
+        [::core::mem::offset_of!(fp_tcp, receive_wscale) - 276usize];
     ["Offset of field: fp_tcp::retransmits"]
-        [::core::mem::offset_of!(fp_tcp, retransmits) - 269usize];
-    ["Offset of field: fp_tcp::backoff"][::core::mem::offset_of!(fp_tcp, backoff) - 270usize];
+        [::core::mem::offset_of!(fp_tcp, retransmits) - 277usize];
+    ["Offset of field: fp_tcp::backoff"][::core::mem::offset_of!(fp_tcp, backoff) - 278usize];
     ["Offset of field: fp_tcp::locked_buffers"]
-        [::core::mem::offset_of!(fp_tcp, locked_buffers) - 271usize];
+        [::core::mem::offset_of!(fp_tcp, locked_buffers) - 279usize];
 };
 #[repr(C)]
 #[derive(
@@ -1460,18 +1533,21 @@ pub struct fp_sample {
     pub tcp: fp_tcp,
     pub counted: fp_counted,
     pub wide: fp_wide,
+    pub extremes: fp_extremes,
     pub bbr: fp_bbr,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_sample"][::core::mem::size_of::<fp_sample>() - 464usize];
+    ["Size of fp_sample"][::core::mem::size_of::<fp_sample>() - 536usize];
     ["Alignment of fp_sample"][::core::mem::align_of::<fp_sample>() - 8usize];
     ["Offset of field: fp_sample::kind"][::core::mem::offset_of!(fp_sample, kind) - 0usize];
     ["Offset of field: fp_sample::rule_id"][::core::mem::offset_of!(fp_sample, rule_id) - 4usize];
     ["Offset of field: fp_sample::tcp"][::core::mem::offset_of!(fp_sample, tcp) - 8usize];
-    ["Offset of field: fp_sample::counted"][::core::mem::offset_of!(fp_sample, counted) - 280usize];
-    ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 368usize];
-    ["Offset of field: fp_sample::bbr"][::core::mem::offset_of!(fp_sample, bbr) - 432usize];
+    ["Offset of field: fp_sample::counted"][::core::mem::offset_of!(fp_sample, counted) - 288usize];
+    ["Offset of field: fp_sample::wide"][::core::mem::offset_of!(fp_sample, wide) - 376usize];
+    ["Offset of field: fp_sample::extremes"]
+        [::core::mem::offset_of!(fp_sample, extremes) - 440usize];
+    ["Offset of field: fp_sample::bbr"][::core::mem::offset_of!(fp_sample, bbr) - 504usize];
 };
 #[repr(C)]
 #[derive(
@@ -1503,7 +1579,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 848usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 856usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1516,21 +1592,21 @@ const _: () = {
     ["Offset of field: fp_flow_record::tcp"]
         [::core::mem::offset_of!(fp_flow_record, tcp) - 16usize];
     ["Offset of field: fp_flow_record::flow"]
-        [::core::mem::offset_of!(fp_flow_record, flow) - 288usize];
+        [::core::mem::offset_of!(fp_flow_record, flow) - 296usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 712usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 720usize];
     ["Offset of field: fp_flow_record::socket_has"]
-        [::core::mem::offset_of!(fp_flow_record, socket_has) - 720usize];
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 728usize];
     ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 800usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 808usize];
     ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 804usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 812usize];
     ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 808usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 816usize];
     ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 812usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 820usize];
     ["Offset of field: fp_flow_record::bbr"]
-        [::core::mem::offset_of!(fp_flow_record, bbr) - 816usize];
+        [::core::mem::offset_of!(fp_flow_record, bbr) - 824usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

@@ -11,6 +11,7 @@ mod changes;
 #[cfg(feature = "document")]
 pub mod document;
 pub mod endpoint;
+mod extremes;
 mod finding;
 mod flow;
 mod listing;
@@ -33,6 +34,7 @@ pub use archive::*;
 pub use bbr::*;
 pub use changes::*;
 pub use endpoint::Endpoint;
+pub use extremes::*;
 pub use finding::*;
 pub use flow::*;
 pub use listing::*;

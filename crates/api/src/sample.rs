@@ -4,7 +4,7 @@
 //! Counters count since the connection began and wrap as the kernel's do not: they are widened. What this
 //! kernel does not have is `None`, never 0. The name of RFC 4898 and the kernel's own stand in brackets.
 
-use crate::{BbrState, Flow};
+use crate::{BbrState, Extremes, Flow};
 use compact_str::CompactString;
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -173,6 +173,8 @@ pub struct Sample {
     // tcpEStatsApp
     pub unsent_bytes: u32,
     pub unread_bytes: u32,
+    /// Sequence space from the next byte expected to the farthest segment out of order (CurReasmQueue).
+    pub reasm_queue_bytes: u32,
 
     // tcpEStatsTune, and what fatpath or the program set
     pub send_buffer_bytes: u32,
@@ -187,6 +189,8 @@ pub struct Sample {
     pub buffer_is_withheld: bool,
     /// What the flow's law knows of the path; none unless that is `fp_bbr`.
     pub bbr: Option<BbrState>,
+    /// None of a flow that is not sampled.
+    pub extremes: Option<Extremes>,
 }
 
 /// Segments in flight, as tcp_packets_in_flight() counts them. Of a connection that ends, the kernel forgets first what it
@@ -278,6 +282,7 @@ impl Sample {
             waits_for_send_buffer: false,
             unsent_bytes: 0,
             unread_bytes: 0,
+            reasm_queue_bytes: 0,
             send_buffer_bytes: 0,
             receive_buffer_bytes: 0,
             send_buffer_is_locked: false,
@@ -288,6 +293,7 @@ impl Sample {
             is_rude: false,
             buffer_is_withheld: false,
             bbr: None,
+            extremes: None,
         }
     }
 

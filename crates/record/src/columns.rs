@@ -127,6 +127,7 @@ columns! { row, s;
     flag waits_for_send_buffer, "", "", s.waits_for_send_buffer;
     whole unsent_bytes, "bytes", "CurAppWQueue", s.unsent_bytes;
     whole unread_bytes, "bytes", "CurAppRQueue", s.unread_bytes;
+    whole reasm_queue_bytes, "bytes", "CurReasmQueue", s.reasm_queue_bytes;
     whole send_buffer_bytes, "bytes", "", s.send_buffer_bytes;
     whole receive_buffer_bytes, "bytes", "", s.receive_buffer_bytes;
     flag send_buffer_is_locked, "", "", s.send_buffer_is_locked;
@@ -143,6 +144,20 @@ columns! { row, s;
     maybe bbr_min_rtt_us, "µs", "", s.bbr.and_then(|bbr| bbr.min_rtt_us);
     maybe bbr_inflight_longterm_pkts, "segments", "", s.bbr.and_then(|bbr| bbr.inflight_longterm_pkts);
     maybe bbr_inflight_shortterm_pkts, "segments", "", s.bbr.and_then(|bbr| bbr.inflight_shortterm_pkts);
+    maybe max_pipe_bytes, "bytes", "MaxPipeSize", s.extremes.map(|x| x.max_pipe_bytes);
+    maybe max_retx_queue_pkts, "segments", "MaxRetxQueue", s.extremes.map(|x| x.max_retx_queue_pkts);
+    maybe max_reasm_queue_bytes, "bytes", "MaxReasmQueue", s.extremes.map(|x| x.max_reasm_queue_bytes);
+    maybe max_app_wqueue_bytes, "bytes", "MaxAppWQueue", s.extremes.map(|x| x.max_app_wqueue_bytes);
+    maybe max_app_rqueue_bytes, "bytes", "MaxAppRQueue", s.extremes.map(|x| x.max_app_rqueue_bytes);
+    maybe max_rwin_sent_bytes, "bytes", "MaxRwinSent", s.extremes.map(|x| x.max_rwin_sent_bytes);
+    maybe max_rto_us, "µs", "MaxRTO", s.extremes.map(|x| x.max_rto_us);
+    maybe min_rto_us, "µs", "MinRTO", s.extremes.map(|x| x.min_rto_us);
+    maybe max_mss_bytes, "bytes", "MaxMSS", s.extremes.map(|x| x.max_mss_bytes);
+    maybe min_mss_bytes, "bytes", "MinMSS", s.extremes.map(|x| x.min_mss_bytes);
+    maybe max_ss_cwnd_pkts, "segments", "MaxSsCwnd", s.extremes.and_then(|x| x.max_ss_cwnd_pkts);
+    maybe max_ca_cwnd_pkts, "segments", "MaxCaCwnd", s.extremes.and_then(|x| x.max_ca_cwnd_pkts);
+    maybe max_ssthresh_pkts, "segments", "MaxSsthresh", s.extremes.and_then(|x| x.max_ssthresh_pkts);
+    maybe min_ssthresh_pkts, "segments", "MinSsthresh", s.extremes.and_then(|x| x.min_ssthresh_pkts);
 }
 
 #[cfg(test)]

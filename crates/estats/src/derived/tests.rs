@@ -63,7 +63,7 @@ fn what_has_no_value_is_left_out() {
 fn each_error_has_its_place() {
     for (text, place, word) in [
         ("CurCwnd * CurMss", 11, "no such variable: CurMss"),
-        ("CurCwnd + MaxRTO", 11, "Linux has no MaxRTO"),
+        ("CurCwnd + FastRetran", 11, "Linux has no FastRetran"),
         ("CurCwnd * ", 10, "too early"),
         ("", 1, "too early"),
         ("(CurCwnd", 1, "never closed"),

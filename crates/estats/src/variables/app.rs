@@ -3,7 +3,7 @@
 
 use super::Group;
 use super::Group::App as G;
-use super::{NO_EXTREME, Variable, absent, given};
+use super::{KEPT, Variable, absent, given};
 
 pub(super) const ALL: &[Variable] = &[
     given(
@@ -69,7 +69,13 @@ pub(super) const ALL: &[Variable] = &[
         ("write_seq - snd_nxt", "2.6"),
         |s| Some(s.unsent_bytes.into()),
     ),
-    absent(("MaxAppWQueue", G), "largest CurAppWQueue", NO_EXTREME),
+    given(
+        ("MaxAppWQueue", G),
+        "bytes",
+        "largest CurAppWQueue",
+        KEPT,
+        |s| s.extremes.map(|x| x.max_app_wqueue_bytes.into()),
+    ),
     given(
         ("CurAppRQueue", G),
         "bytes",
@@ -77,7 +83,13 @@ pub(super) const ALL: &[Variable] = &[
         ("rcv_nxt - copied_seq", "2.6"),
         |s| Some(s.unread_bytes.into()),
     ),
-    absent(("MaxAppRQueue", G), "largest CurAppRQueue", NO_EXTREME),
+    given(
+        ("MaxAppRQueue", G),
+        "bytes",
+        "largest CurAppRQueue",
+        KEPT,
+        |s| s.extremes.map(|x| x.max_app_rqueue_bytes.into()),
+    ),
     given(
         ("LimCwnd", Group::Tune),
         "segments",

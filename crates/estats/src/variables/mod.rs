@@ -144,12 +144,14 @@ const fn absent(
 
 /// The kernel keeps no such counter, and no hook of ours sees every case.
 const NO_COUNTER: &str = "no counter in the kernel";
-/// A maximum or minimum over time that the kernel does not keep.
-const NO_EXTREME: &str = "the kernel keeps no extreme of it";
+/// A maximum or minimum over time, which the kernel does not keep.
+const KEPT: (&str, &str) = ("counted by fatpath", "");
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::sample;
+    use fatpath_api::{Extremes, SampleKind};
     use std::collections::HashSet;
 
     #[test]
@@ -170,6 +172,26 @@ mod tests {
             assert!(named(name).is_some_and(Variable::is_present), "{name}");
         }
         assert!(named("DataByteOut").is_none());
+    }
+
+    #[test]
+    fn a_flow_that_is_not_sampled_has_no_extremes() {
+        let max_rto = named("MaxRTO").unwrap();
+        let walked = Sample {
+            extremes: None,
+            ..sample(1, SampleKind::Walk, 0)
+        };
+        assert_eq!(max_rto.of(&walked), None);
+        let extremes = Extremes {
+            max_rto_us: 400_000,
+            ..Extremes::default()
+        };
+        let sampled = Sample {
+            extremes: Some(extremes),
+            ..walked
+        };
+        assert_eq!(max_rto.of(&sampled), Some(400_000.0));
+        assert_eq!(named("MaxSsthresh").unwrap().of(&sampled), None);
     }
 
     /// The tables of RFC 4898, section 4, without its index and control objects.

@@ -2,7 +2,7 @@
 //! tcpEStatsPathTable: what is known of the path.
 
 use super::Group::Path as G;
-use super::{NO_COUNTER, NO_EXTREME, Variable, absent, given};
+use super::{KEPT, NO_COUNTER, Variable, absent, given};
 
 pub(super) const ALL: &[Variable] = &[
     given(
@@ -76,8 +76,12 @@ pub(super) const ALL: &[Variable] = &[
         ("counted by fatpath", ""),
         |s| Some(s.count_rtt.into()),
     ),
-    absent(("MaxRTO", G), "largest CurRTO", NO_EXTREME),
-    absent(("MinRTO", G), "least CurRTO", NO_EXTREME),
+    given(("MaxRTO", G), "us", "largest CurRTO", KEPT, |s| {
+        s.extremes.map(|x| x.max_rto_us.into())
+    }),
+    given(("MinRTO", G), "us", "least CurRTO", KEPT, |s| {
+        s.extremes.map(|x| x.min_rto_us.into())
+    }),
     absent(
         ("IpTtl", G),
         "TTL of the packets that came",

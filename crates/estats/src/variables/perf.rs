@@ -2,7 +2,7 @@
 //! tcpEStatsPerfTable: what decides throughput.
 
 use super::Group::Perf as G;
-use super::{NO_COUNTER, NO_EXTREME, Variable, absent, given};
+use super::{KEPT, NO_COUNTER, Variable, absent, given};
 
 pub(super) const ALL: &[Variable] = &[
     given(
@@ -110,7 +110,9 @@ pub(super) const ALL: &[Variable] = &[
         ("tcp_packets_in_flight() x mss_cache", "2.6"),
         |s| Some(f64::from(s.in_flight_pkts()) * f64::from(s.mss_bytes)),
     ),
-    absent(("MaxPipeSize", G), "largest PipeSize", NO_EXTREME),
+    given(("MaxPipeSize", G), "bytes", "largest PipeSize", KEPT, |s| {
+        s.extremes.map(|x| x.max_pipe_bytes as f64)
+    }),
     given(
         ("SmoothedRTT", G),
         "us",
@@ -160,7 +162,13 @@ pub(super) const ALL: &[Variable] = &[
         ("rcv_wnd", "2.6"),
         |s| Some(s.receive_window_bytes.into()),
     ),
-    absent(("MaxRwinSent", G), "largest CurRwinSent", NO_EXTREME),
+    given(
+        ("MaxRwinSent", G),
+        "bytes",
+        "largest CurRwinSent",
+        KEPT,
+        |s| s.extremes.map(|x| x.max_rwin_sent_bytes.into()),
+    ),
     absent(
         ("ZeroRwinSent", G),
         "announcements of a window of 0",

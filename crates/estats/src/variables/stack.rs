@@ -2,7 +2,7 @@
 //! tcpEStatsStackTable: the state of TCP itself.
 
 use super::Group::Stack as G;
-use super::{NO_COUNTER, NO_EXTREME, Variable, absent, given};
+use super::{KEPT, NO_COUNTER, Variable, absent, given};
 use fatpath_api::CaState;
 
 pub(super) const ALL: &[Variable] = &[
@@ -75,14 +75,34 @@ pub(super) const ALL: &[Variable] = &[
         "the algorithm of RFC 896 is on",
         "not read: programs switch it at will",
     ),
-    absent(("MaxSsCwnd", G), "largest window in slow start", NO_EXTREME),
-    absent(
-        ("MaxCaCwnd", G),
-        "largest window in congestion avoidance",
-        NO_EXTREME,
+    given(
+        ("MaxSsCwnd", G),
+        "segments",
+        "largest window in slow start",
+        KEPT,
+        |s| s.extremes.and_then(|x| x.max_ss_cwnd_pkts).map(f64::from),
     ),
-    absent(("MaxSsthresh", G), "largest threshold", NO_EXTREME),
-    absent(("MinSsthresh", G), "least threshold", NO_EXTREME),
+    given(
+        ("MaxCaCwnd", G),
+        "segments",
+        "largest window in congestion avoidance",
+        KEPT,
+        |s| s.extremes.and_then(|x| x.max_ca_cwnd_pkts).map(f64::from),
+    ),
+    given(
+        ("MaxSsthresh", G),
+        "segments",
+        "largest threshold",
+        KEPT,
+        |s| s.extremes.and_then(|x| x.max_ssthresh_pkts).map(f64::from),
+    ),
+    given(
+        ("MinSsthresh", G),
+        "segments",
+        "least threshold",
+        KEPT,
+        |s| s.extremes.and_then(|x| x.min_ssthresh_pkts).map(f64::from),
+    ),
     given(
         ("InRecovery", G),
         "",
@@ -182,8 +202,12 @@ pub(super) const ALL: &[Variable] = &[
         ("dsack_dups", "4.19"),
         |s| Some(s.dsack_dups.into()),
     ),
-    absent(("MaxMSS", G), "largest CurMSS", NO_EXTREME),
-    absent(("MinMSS", G), "least CurMSS", NO_EXTREME),
+    given(("MaxMSS", G), "bytes", "largest CurMSS", KEPT, |s| {
+        s.extremes.map(|x| x.max_mss_bytes.into())
+    }),
+    given(("MinMSS", G), "bytes", "least CurMSS", KEPT, |s| {
+        s.extremes.map(|x| x.min_mss_bytes.into())
+    }),
     absent(("SndInitial", G), "first sequence number sent", "not kept"),
     absent(
         ("RecInitial", G),
@@ -197,13 +221,27 @@ pub(super) const ALL: &[Variable] = &[
         ("packets_out", "2.6"),
         |s| Some(s.packets_out.into()),
     ),
-    absent(("MaxRetxQueue", G), "largest CurRetxQueue", NO_EXTREME),
-    absent(
-        ("CurReasmQueue", G),
-        "bytes received out of order",
-        "a tree without a sum",
+    given(
+        ("MaxRetxQueue", G),
+        "segments",
+        "largest CurRetxQueue",
+        KEPT,
+        |s| s.extremes.map(|x| x.max_retx_queue_pkts.into()),
     ),
-    absent(("MaxReasmQueue", G), "largest CurReasmQueue", NO_EXTREME),
+    given(
+        ("CurReasmQueue", G),
+        "bytes",
+        "sequence space from RcvNxt to the farthest segment out of order",
+        ("ooo_last_skb", "4.9"),
+        |s| Some(s.reasm_queue_bytes.into()),
+    ),
+    given(
+        ("MaxReasmQueue", G),
+        "bytes",
+        "largest CurReasmQueue",
+        KEPT,
+        |s| s.extremes.map(|x| x.max_reasm_queue_bytes.into()),
+    ),
     absent(
         ("EarlyRetrans", G),
         "early retransmissions (RFC 5827)",

@@ -5,7 +5,7 @@
 //! [`Kernel::samples`] and [`Kernel::walk_samples`].
 
 use crate::KernelError;
-use crate::abi::{self, fp_sample, fp_tcp};
+use crate::abi::{self, fp_extremes, fp_sample, fp_tcp};
 use crate::bbr::bbr_state;
 use crate::events::follow_ring;
 use crate::handle::Kernel;
@@ -14,7 +14,7 @@ use crate::namespaces::{namespaces, within};
 use crate::pins::{LINK_WALK_MOVED, LINK_WALK_SAMPLES};
 use crate::pod::name_of;
 use crate::tune::flow::{endpoint, tick_us};
-use fatpath_api::{CaState, Flow, LimitedBy, Sample, SampleKind};
+use fatpath_api::{CaState, Extremes, Flow, LimitedBy, Sample, SampleKind};
 use fatpath_clock::monotonic_ns;
 use libbpf_rs::{Iter, Link};
 use std::io::{self, Read};
@@ -180,13 +180,13 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
     let is = |flag: u32| tcp.flags & flag != 0;
     let counts_acks = is(abi::FP_ESTATS_COUNTS_ACKS);
     let (counted, wide) = (&r.counted, &r.wide);
-    let us = |ticks: u32| u64::from(ticks) * tick_us();
+    let is_tracked = is(abi::FP_ESTATS_TRACKED);
     Some(Sample {
         kind,
         flow: flow_of(r),
         now_ns: tcp.now_ns,
         begin_ns: counted.begin_ns,
-        is_tracked: is(abi::FP_ESTATS_TRACKED),
+        is_tracked,
         state: tcp.state,
         ca_state: ca_state_of(tcp.ca_state),
         law: name_of(&tcp.law),
@@ -206,9 +206,9 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         snd_una: tcp.snd_una,
         snd_nxt: tcp.snd_nxt,
         rcv_nxt: tcp.rcv_nxt,
-        busy_us: us(tcp.busy_ticks),
-        rwnd_limited_us: us(tcp.receiver_limited_ticks),
-        sndbuf_limited_us: us(tcp.send_buffer_limited_ticks),
+        busy_us: ticks_us(tcp.busy_ticks),
+        rwnd_limited_us: ticks_us(tcp.receiver_limited_ticks),
+        sndbuf_limited_us: ticks_us(tcp.send_buffer_limited_ticks),
         limited_by: limited_by_of(tcp.limited_by),
         lim_trans_rwin: counted.lim_trans_rwin,
         lim_trans_cwnd: counted.lim_trans_cwnd,
@@ -229,7 +229,7 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         max_rtt_us: counted.max_rtt_us,
         sum_rtt_us: counted.sum_rtt_us,
         count_rtt: counted.count_rtt,
-        rto_us: u32::try_from(us(tcp.rto_ticks)).unwrap_or(u32::MAX),
+        rto_us: timeout_us(tcp.rto_ticks),
         rcv_rtt_us: tcp.rcv_rtt_us,
         mss_bytes: tcp.mss_bytes,
         adv_mss_bytes: tcp.adv_mss_bytes,
@@ -263,6 +263,7 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
 
         unsent_bytes: tcp.unsent_bytes,
         unread_bytes: tcp.unread_bytes,
+        reasm_queue_bytes: tcp.reasm_queue_bytes,
 
         send_buffer_bytes: tcp.send_buffer_bytes,
         receive_buffer_bytes: tcp.receive_buffer_bytes,
@@ -274,7 +275,37 @@ pub(crate) fn decode(r: &fp_sample) -> Option<Sample> {
         is_rude: is(abi::FP_SAMPLE_RUDE),
         buffer_is_withheld: is(abi::FP_SAMPLE_WITHHELD),
         bbr: bbr_state(&r.bbr, tcp.mss_bytes),
+        extremes: is_tracked.then(|| extremes_of(&r.extremes)),
     })
+}
+
+fn ticks_us(ticks: u32) -> u64 {
+    u64::from(ticks) * tick_us()
+}
+
+fn timeout_us(ticks: u32) -> u32 {
+    u32::try_from(ticks_us(ticks)).unwrap_or(u32::MAX)
+}
+
+#[inline]
+fn extremes_of(r: &fp_extremes) -> Extremes {
+    let seen = |pkts: u32| (pkts > 0).then_some(pkts);
+    Extremes {
+        max_pipe_bytes: r.max_pipe_bytes,
+        max_retx_queue_pkts: r.max_retx_queue_pkts,
+        max_reasm_queue_bytes: r.max_reasm_queue_bytes,
+        max_app_wqueue_bytes: r.max_app_wqueue_bytes,
+        max_app_rqueue_bytes: r.max_app_rqueue_bytes,
+        max_rwin_sent_bytes: r.max_rwin_sent_bytes,
+        max_rto_us: timeout_us(r.max_rto_ticks),
+        min_rto_us: timeout_us(r.min_rto_ticks),
+        max_mss_bytes: r.max_mss_bytes,
+        min_mss_bytes: r.min_mss_bytes,
+        max_ss_cwnd_pkts: seen(r.max_ss_cwnd_pkts),
+        max_ca_cwnd_pkts: seen(r.max_ca_cwnd_pkts),
+        max_ssthresh_pkts: seen(r.max_ssthresh_pkts),
+        min_ssthresh_pkts: seen(r.min_ssthresh_pkts),
+    }
 }
 
 fn flow_of(r: &fp_sample) -> Flow {

@@ -88,6 +88,7 @@ fn the_end_of_a_flow_without_data_has_its_rule() {
         let seen: Vec<_> = samples.iter().map(|s| (s.kind, s.flow.rule_id)).collect();
         assert_eq!(seen.len(), 4, "{seen:?}");
         assert!(seen.iter().all(|(_, rule)| rule.is_some()), "{seen:?}");
+        assert!(samples.iter().all(|s| s.extremes.is_some()));
     });
 }
 

@@ -10,6 +10,7 @@ mod support;
 mod bounds;
 mod budget;
 mod events;
+mod extremes;
 mod tcp_info;
 mod walk;
 
