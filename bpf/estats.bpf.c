@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The instruments: each flow that is sampled says what it is at its own round trips, at
- * most once an interval, and at what happens to it, within the host's budget (budget.h);
+ * The instruments: each flow that is sampled says what it is at its own round trips or, if it
+ * only receives, when its program reads, at most once an interval, and at what happens to it, within the host's budget (budget.h);
  * the rest is read by a walk. One struct
  * fp_sample goes into a ring buffer of their own, which nobody but the daemon reads. An
  * idle flow costs nothing.
@@ -31,6 +31,9 @@ struct {
 } fp_samples SEC(".maps");
 
 #define WAKE_ONCE_IN_BYTES (4 * 1024 * 1024)
+
+/* A flow that only receives is sampled after so many segments with data: a request of a few is none. */
+#define RECEIVED_SEGS 4
 
 /* Who is, was or wants to be rude has an fp_flow of its own (turn_on(), make_rude()): most sockets have neither. */
 static __always_inline struct fp_rude_flow *rude_of_flow(int has_flow, void *sk)
@@ -244,10 +247,10 @@ static __always_inline enum fp_sample_kind happened(struct bpf_sock_ops *ctx, st
 	return FP_SAMPLE_NOTHING;
 }
 
-static __always_inline enum fp_sample_kind on_event(struct bpf_sock_ops *ctx, void *sk,
-						    struct tcp_sock *tp, u64 cookie,
-						    struct fp_estats *e, struct fp_sampling *s,
-						    const struct fp_instruments *config)
+/* FP_SAMPLE_BEGIN: a new configuration names it. */
+static __always_inline enum fp_sample_kind renew(const struct fp_instruments *config, void *sk,
+						 struct tcp_sock *tp, u64 cookie,
+						 struct fp_estats *e, struct fp_sampling *s)
 {
 	enum fp_sample_kind kind = FP_SAMPLE_NOTHING;
 
@@ -255,6 +258,16 @@ static __always_inline enum fp_sample_kind on_event(struct bpf_sock_ops *ctx, vo
 		kind = reconfigure(config, sk, tp, cookie, e);
 	if (kind != FP_SAMPLE_NOTHING)
 		note_event(s, tp->tcp_clock_cache);
+	return kind;
+}
+
+static __always_inline enum fp_sample_kind on_event(struct bpf_sock_ops *ctx, void *sk,
+						    struct tcp_sock *tp, u64 cookie,
+						    struct fp_estats *e, struct fp_sampling *s,
+						    const struct fp_instruments *config)
+{
+	enum fp_sample_kind kind = renew(config, sk, tp, cookie, e, s);
+
 	if (kind != FP_SAMPLE_NOTHING || !(e->flags & FP_ESTATS_TRACKED))
 		return kind;
 	return happened(ctx, tp, e, s, config);
@@ -416,6 +429,82 @@ int BPF_PROG(state_set, struct sock *sk, u8 now)
 	}
 	if (may_sample_event(s, tp->tcp_clock_cache))
 		emit(kind, sk, bpf_get_socket_cookie(sk), tp, e, NULL, s, now, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Which socket a processor has seen read last, and in which tick. */
+struct reading {
+	u64 sk;
+	u64 ticks;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct reading);
+} reading SEC(".maps");
+
+/* A program reads many buffers in a tick: all that is looked at was put out of the caches by what it copied. */
+static __always_inline int was_seen_reading(const struct sock *sk, u32 ticks)
+{
+	u32 zero = 0;
+	struct reading *last = bpf_map_lookup_elem(&reading, &zero);
+
+	if (!last || (last->sk == (u64)sk && last->ticks == ticks))
+		return 1;
+	last->sk = (u64)sk;
+	last->ticks = ticks;
+	return 0;
+}
+
+static __always_inline int only_receives(const struct fp_instruments *config,
+					 const struct tcp_sock *tp, u32 ticks)
+{
+	return ticks - tp->lsndtime >= config->interval_ticks && tp->data_segs_in >= RECEIVED_SEGS;
+}
+
+static __always_inline enum fp_sample_kind on_received(const struct fp_instruments *config,
+						       struct tcp_sock *tp, u64 cookie,
+						       struct fp_estats *e, struct fp_sampling *s)
+{
+	enum fp_sample_kind kind = renew(config, tp, tp, cookie, e, s);
+
+	if (kind != FP_SAMPLE_NOTHING || !(e->flags & FP_ESTATS_TRACKED))
+		return kind;
+	if (!may_sample_interval(s, e, tp->tcp_clock_cache, config))
+		return FP_SAMPLE_NOTHING;
+	return FP_SAMPLE_INTERVAL;
+}
+
+/*
+ * A flow that only receives has no round trips of its own: it is sampled when its program reads. This comes with each
+ * buffer of data that any program of the host reads, tcp_probe with each segment that comes, acknowledgements included.
+ */
+SEC("tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(sample_received, struct sock *sk)
+{
+	struct fp_instruments *config = instruments();
+	struct fp_sampling *s = sampling();
+	enum fp_sample_kind kind;
+	struct fp_estats *e;
+	struct tcp_sock *tp;
+	u32 ticks = TICKS();
+	u64 cookie;
+
+	if (was_seen_reading(sk, ticks))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || !config || !s || !only_receives(config, tp, ticks))
+		return 0;
+	e = kept_of_live(tp);
+	if (!e || !is_over(e->due_ns, tp->tcp_clock_cache, config->interval_ns) ||
+	    tp->data_segs_in - (u32)e->wide.data_segs_in < RECEIVED_SEGS)
+		return 0;
+	cookie = bpf_get_socket_cookie(sk);
+	kind = on_received(config, tp, cookie, e, s);
+	if (kind != FP_SAMPLE_NOTHING)
+		emit(kind, sk, cookie, tp, e, NULL, s, ca_state_of(tp), bpf_ktime_get_ns());
 	return 0;
 }
 

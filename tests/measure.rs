@@ -228,6 +228,8 @@ fn a_test_of_throughput_says_what_the_instruments_saw_of_its_flows() {
         let of = |variable: &str| summary["variables"][variable].as_f64().unwrap();
         assert!((20e3..40e3).contains(&of("MinRTT")), "{flow}");
         assert!(of("ElapsedSecs") >= 2.0, "{flow}");
+        assert!(of("MaxRTO") >= of("CurRTO"), "{flow}");
+        assert!(of("MaxPipeSize") >= of("CurMSS"), "{flow}");
         acked += of("HCThruOctetsAcked");
     }
     // What the peer had read when the time was over is no more than what it acknowledged.

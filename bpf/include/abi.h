@@ -364,7 +364,7 @@ struct fp_instruments {
 	__u32 max_flows;
 	__u32 max_flows_per_prefix; /* of the peer's /24 or /64; 0 = no bound */
 	__u32 generation; /* a flow that knows another one finds out anew whether it is sampled */
-	__u32 pad;
+	__u32 interval_ticks; /* interval_ns, at least 1 */
 };
 
 /* How the samples of all flows fare against the host's budget. Times are the kernel's tcp_clock_cache. */

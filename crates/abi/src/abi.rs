@@ -997,7 +997,7 @@ pub struct fp_instruments {
     pub max_flows: __u32,
     pub max_flows_per_prefix: __u32,
     pub generation: __u32,
-    pub pad: __u32,
+    pub interval_ticks: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1019,8 +1019,8 @@ const _: () = {
         [::core::mem::offset_of!(fp_instruments, max_flows_per_prefix) - 284usize];
     ["Offset of field: fp_instruments::generation"]
         [::core::mem::offset_of!(fp_instruments, generation) - 288usize];
-    ["Offset of field: fp_instruments::pad"]
-        [::core::mem::offset_of!(fp_instruments, pad) - 292usize];
+    ["Offset of field: fp_instruments::interval_ticks"]
+        [::core::mem::offset_of!(fp_instruments, interval_ticks) - 292usize];
 };
 #[repr(C)]
 #[derive(

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub enum SampleKind {
     /// The connection is established, or fatpath saw it for the first time.
     Begin,
-    /// The interval has passed, at an acknowledgement.
+    /// The interval has passed, at an acknowledgement; of a flow that only receives, when its program read.
     Interval,
     /// The kernel's recovery state changed (Open, Disorder, CWR, Recovery, Loss).
     State,

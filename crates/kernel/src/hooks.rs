@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs of the cgroup that are attached only while something needs them: every getsockopt and setsockopt of the
-//! host passes those on socket options, every event of every connection the one that samples.
+//! Programs that are attached only while something needs them: every getsockopt and setsockopt of the
+//! host passes those on socket options, every event of every connection and all data that is read those that sample.
 #![allow(unsafe_code)] // links to programs known only by their pins: libbpf-rs has no call for that
 
 use crate::KernelError;
@@ -27,7 +27,10 @@ pub(crate) const RUDE_OPTION: Hooks = &[
 ];
 
 /// Some flow is sampled, or one that begins would be.
-pub(crate) const SAMPLING: Hooks = &[("sample_flow", sys::BPF_CGROUP_SOCK_OPS)];
+pub(crate) const SAMPLING: Hooks = &[
+    ("sample_flow", sys::BPF_CGROUP_SOCK_OPS),
+    ("sample_received", sys::BPF_TRACE_RAW_TP), // no program of a cgroup: the link takes none
+];
 
 impl Kernel {
     /// Attaches the programs unless they are attached.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The two workers that fill the table: one reads samples as they come, one walks over all sockets now and
-//! then, for flows that are idle, only receive, or are not sampled.
+//! then, for flows that are idle, not read by their programs, or not sampled.
 
 use super::Instruments;
 use anyhow::Result;

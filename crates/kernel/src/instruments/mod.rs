@@ -14,6 +14,7 @@ use crate::handle::Kernel;
 use crate::hooks::SAMPLING;
 use crate::object::program;
 use crate::pins::{LINK_STATE_SET, LINK_WALK_MOVED, LINK_WALK_SAMPLES};
+use crate::tune::flow::tick_us;
 use fatpath_api::SampleCounts;
 use fatpath_policy::{Instruments, SampledFlows};
 use libbpf_rs::Object;
@@ -22,7 +23,13 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 /// The programs of bpf/estats.bpf.c.
-const PROGRAMS: [&str; 4] = ["sample_flow", "state_set", "walk_samples", "walk_moved"];
+const PROGRAMS: [&str; 5] = [
+    "sample_flow",
+    "sample_received",
+    "state_set",
+    "walk_samples",
+    "walk_moved",
+];
 
 impl Kernel {
     /// Whether the kernel took the instruments.
@@ -38,14 +45,18 @@ impl Kernel {
         }
         let object = self.load_object("estats", build.image("estats"))?;
         self.attach_instruments(&object).inspect_err(|_| {
-            for pin in [LINK_WALK_SAMPLES, LINK_WALK_MOVED, "prog_sample_flow"] {
-                let _ = std::fs::remove_file(self.places.pin(pin));
+            let programs = SAMPLING.iter().map(|(name, _)| format!("prog_{name}"));
+            let links = [LINK_WALK_SAMPLES, LINK_WALK_MOVED].map(str::to_owned);
+            for pin in programs.chain(links) {
+                let _ = std::fs::remove_file(self.places.pin(&pin));
             }
         })
     }
 
     fn attach_instruments(&self, object: &Object) -> Result<(), KernelError> {
-        self.pin_program(&mut program(object, "sample_flow")?)?;
+        for (name, _) in SAMPLING {
+            self.pin_program(&mut program(object, name)?)?;
+        }
         for (name, pin) in [
             ("walk_samples", LINK_WALK_SAMPLES),
             ("walk_moved", LINK_WALK_MOVED),
@@ -152,6 +163,7 @@ fn ran(is_counted: impl Fn(&ProgramInfo) -> bool) -> Duration {
 fn orders_of(instruments: &Instruments) -> fp_instruments {
     fp_instruments {
         interval_ns: u64::from(instruments.interval_us) * 1000,
+        interval_ticks: (u64::from(instruments.interval_us).div_ceil(tick_us()) as u32).max(1),
         sampled: match instruments.flows {
             SampledFlows::All => abi::FP_SAMPLED_ALL,
             SampledFlows::Rules => abi::FP_SAMPLED_RULES,

@@ -58,7 +58,7 @@ impl Kernel {
     }
 
     /// One sample of each TCP connection of all network namespaces that can be found, also of those that
-    /// are idle, only receive, or are not sampled. Flows that began before fatpath, or before orders that
+    /// are idle, not read by their programs, or not sampled. Flows that began before fatpath, or before orders that
     /// name them, are sampled from then on (Linux 6.12). Before 6.17 a connection may come twice or not
     /// at all when others begin or end meanwhile.
     ///

@@ -179,7 +179,12 @@ fn what_the_full_ring_buffer_could_not_take_is_counted() {
 fn the_program_that_samples_is_attached_while_there_is_something_to_sample() {
     let Some(_machine) = machine() else { return };
     let loaded = sampling("rest", "flows = 'none'");
-    let is_attached = || loaded.pin_dir.join("link_sample_flow").exists();
+    let is_attached = || {
+        let links = ["link_sample_flow", "link_sample_received"];
+        let there = links.map(|link| loaded.pin_dir.join(link).exists());
+        assert_eq!(there[0], there[1]);
+        there[0]
+    };
     assert!(!is_attached());
     order(&loaded.kernel, "flows = 'all'");
     assert!(is_attached());
@@ -206,7 +211,12 @@ fn the_program_that_samples_is_attached_while_there_is_something_to_sample() {
 
 /// The instruments' programs that the kernel has, by id: those of a test before may still be on their way out.
 fn loaded_programs() -> BTreeSet<u32> {
-    let ours = ["sample_flow", "state_set", "walk_samples"];
+    let ours = [
+        "sample_flow",
+        "sample_received",
+        "state_set",
+        "walk_samples",
+    ];
     ProgInfoIter::default()
         .filter(|info| ours.iter().any(|name| info.name == *name))
         .map(|info| info.id)
@@ -224,7 +234,7 @@ fn an_unload_leaves_nothing_and_flows_go_on() {
     transfer(&a, &b, 100_000);
     let pins = loaded.pin_dir.clone();
     let own: BTreeSet<u32> = &loaded_programs() - &before;
-    assert!(own.len() >= 3, "{own:?}");
+    assert!(own.len() >= 4, "{own:?}");
     drop(loaded);
     assert!(!pins.exists());
     let end = Instant::now() + LONG;

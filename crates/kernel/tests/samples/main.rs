@@ -11,6 +11,7 @@ mod bounds;
 mod budget;
 mod events;
 mod extremes;
+mod received;
 mod tcp_info;
 mod walk;
 
