@@ -216,10 +216,6 @@ fn case(path: &str, variant: &str) -> Case {
 }
 
 /// Goodput of one of the flows, Mb/s.
-fn flow_mbps(run: &Run, path: &str, variant: &str, flow: usize) -> Result<f64> {
-    mbps_of(run, case(path, variant), flow)
-}
-
 fn mbps_of(run: &Run, case: Case, flow: usize) -> Result<f64> {
     let reached = lab::once(run, case)?;
     let mbps = reached.programs_mbps.get(flow);
@@ -251,7 +247,7 @@ fn random_minus_suite_points(run: &Run) -> Result<Vec<f64>> {
 
 fn over_recipe(run: &Run) -> Result<Vec<f64>> {
     let ratio = |path| {
-        let mbps = |variant| flow_mbps(run, path, variant, THIRD);
+        let mbps = |variant| mbps_of(run, case(path, variant), THIRD);
         Ok(mbps("auto")? / mbps("recipe")?)
     };
     PATHS.into_iter().map(ratio).collect()

@@ -6,7 +6,7 @@ use crate::lab::{self, Case};
 use crate::run::Run;
 use anyhow::{Context, Result};
 use fatpath_gap::settle::{intervals, settled_s};
-use serde::Deserialize;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -44,16 +44,13 @@ fn measure(run: &Run) -> Result<Vec<f64>> {
 
 /// Of the daemon's paths, at the end.
 fn states(folder: &Path) -> Result<String> {
-    #[derive(Deserialize)]
-    struct Known {
-        state: String,
-    }
     let mut files = fs::read_dir(folder.join("runs"))?.flatten();
     // The first program of the scenario.
     let is_it = |name: String| name.ends_with(".1-source-sh.out");
     let file = files.find(|file| is_it(file.file_name().to_string_lossy().into_owned()));
     let text = fs::read_to_string(file.context("nothing asked for the paths")?.path())?;
-    let known: Vec<Known> = serde_json::from_str(&text)?;
-    let states: Vec<String> = known.into_iter().map(|path| path.state).collect();
+    let known: Value = serde_json::from_str(&text)?;
+    let paths = known["paths"].as_array().context("no paths")?;
+    let states: Vec<String> = paths.iter().map(|path| path["state"].to_string()).collect();
     Ok(states.join(", "))
 }
