@@ -35,7 +35,7 @@ pub fn settled_s(intervals: &[Interval], rate_bps: f64) -> Option<f64> {
         let bits = within.map(|one| one.rate_bps * (one.end_s - one.start_s));
         bits.sum::<f64>() < SHARE * rate_bps * WINDOW_S
     };
-    let Some(slow_s) = begins.clone().filter(is_slow).next_back() else {
+    let Some(slow_s) = begins.clone().rfind(is_slow) else {
         return Some(0.0);
     };
     let mut later = begins.filter(|begin_s| *begin_s > slow_s);
