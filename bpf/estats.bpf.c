@@ -266,8 +266,11 @@ static __always_inline enum fp_sample_kind on_event(struct bpf_sock_ops *ctx, vo
 						    struct fp_estats *e, struct fp_sampling *s,
 						    const struct fp_instruments *config)
 {
-	enum fp_sample_kind kind = renew(config, sk, tp, cookie, e, s);
+	enum fp_sample_kind kind = FP_SAMPLE_NOTHING;
 
+	/* One that is at its end begins no more: nothing would release it. */
+	if (!is_end(ctx))
+		kind = renew(config, sk, tp, cookie, e, s);
 	if (kind != FP_SAMPLE_NOTHING || !(e->flags & FP_ESTATS_TRACKED))
 		return kind;
 	return happened(ctx, tp, e, s, config);
@@ -496,6 +499,9 @@ int BPF_PROG(sample_received, struct sock *sk)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !config || !s || !only_receives(config, tp, ticks))
+		return 0;
+	/* What came before the end can be read behind it. */
+	if (tp->inet_conn.icsk_inet.sk.__sk_common.skc_state == BPF_TCP_CLOSE)
 		return 0;
 	e = kept_of_live(tp);
 	if (!e || !is_over(e->due_ns, tp->tcp_clock_cache, config->interval_ns) ||

@@ -453,7 +453,7 @@ struct fp_extremes {
 
 /*
  * The state that the instruments keep of a flow (socket storage). What every round trip
- * needs comes first: it fits into one line of the cache.
+ * needs but the extremes comes first: it fits into one line of the cache.
  */
 struct fp_estats {
 	__u64 sampled_ns; /* the kernel's tcp_clock_cache, as due_ns and the last two */

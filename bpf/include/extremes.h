@@ -32,13 +32,17 @@ static __always_inline void note_cwnd(struct fp_extremes *x, u32 cwnd_pkts, u32 
 		note_most(&x->max_ca_cwnd_pkts, cwnd_pkts);
 }
 
+/* RFC 4898: the greatest is without the initial one, which is the first that is seen. */
 static __always_inline void note_ssthresh(struct fp_extremes *x, u32 now_pkts)
 {
+	u32 before_pkts = x->ssthresh_pkts;
+
 	x->ssthresh_pkts = now_pkts;
 	if (now_pkts >= INFINITE_SSTHRESH)
 		return;
-	note_most(&x->max_ssthresh_pkts, now_pkts);
 	note_least(&x->min_ssthresh_pkts, now_pkts);
+	if (before_pkts && before_pkts != now_pkts)
+		note_most(&x->max_ssthresh_pkts, now_pkts);
 }
 
 /*
@@ -81,10 +85,11 @@ static __always_inline void note_reduction(struct fp_extremes *x, const struct t
 
 	if (ca_state <= TCP_CA_DISORDER)
 		note_cwnd(x, tp->prior_cwnd, ssthresh_pkts);
+	x->ssthresh_pkts = ssthresh_pkts;
 	note_ssthresh(x, tp->snd_ssthresh);
 }
 
-/* In recovery the window is of neither kind. */
+/* In recovery the window is of neither kind; when the state that ends it is set, it still is that of recovery. */
 static __always_inline void note_extremes(struct fp_extremes *x, const struct tcp_sock *tp,
 					  u32 ca_state)
 {
@@ -94,7 +99,7 @@ static __always_inline void note_extremes(struct fp_extremes *x, const struct tc
 	note_least(&x->min_rto_ticks, tp->inet_conn.icsk_rto);
 	note_most(&x->max_mss_bytes, tp->mss_cache);
 	note_least(&x->min_mss_bytes, tp->mss_cache);
-	if (ca_state > TCP_CA_DISORDER)
+	if (ca_state > TCP_CA_DISORDER || ca_state_of(tp) > TCP_CA_DISORDER)
 		return;
 	note_cwnd(x, tp->snd_cwnd, tp->snd_ssthresh);
 	note_ssthresh(x, tp->snd_ssthresh);

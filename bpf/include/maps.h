@@ -173,8 +173,9 @@ static __always_inline void count(u32 which)
 {
 	u64 *n = bpf_map_lookup_elem(&fp_counts, &which);
 
+	/* What interrupts a program on its processor may count, too. */
 	if (n)
-		*n += 1;
+		__sync_fetch_and_add(n, 1);
 }
 
 #endif

@@ -118,15 +118,17 @@ static __always_inline void fill_stack(struct fp_tcp *r, struct tcp_sock *tp)
 	r->rate_interval_us = tp->rate_interval_us;
 }
 
-/* RFC 4898: the sequence space that it spans, with the gaps. */
+/* RFC 4898: the sequence space that it spans, with the gaps. At a FIN rcv_nxt may be beyond what is still queued. */
 static __always_inline u32 reasm_queue_bytes(const struct tcp_sock *tp)
 {
 	const struct tcp_skb_cb *last;
+	s32 bytes;
 
 	if (!tp->out_of_order_queue.rb_node)
 		return 0;
 	last = (const struct tcp_skb_cb *)tp->ooo_last_skb->cb;
-	return BPF_CORE_READ(last, end_seq) - tp->rcv_nxt;
+	bytes = BPF_CORE_READ(last, end_seq) - tp->rcv_nxt;
+	return bytes > 0 ? bytes : 0;
 }
 
 static __always_inline void fill_tune(struct fp_tcp *r, struct tcp_sock *tp)

@@ -8,6 +8,7 @@ use fatpath_probe::{Patience, Record};
 use fatpath_train::{
     Departure, Limits, Response, SingleEndedEstimate, SingleEndedSearch, Train, Unusable,
 };
+use rustix::io::Errno;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -105,7 +106,11 @@ fn first_answered(
             packet_bytes,
             ..FIRST
         };
-        let (_, heard) = exchange(answered, wanted.peer, number, &first)?;
+        let heard = match exchange(answered, wanted.peer, number, &first) {
+            // A router's answer is the socket's error, and the route knows the MTU now.
+            Err(SingleEndedError::Io(_, error)) if is_too_long(&error) => continue,
+            exchanged => exchanged?.1,
+        };
         if !heard.arrivals.is_empty() {
             return Ok(packet_bytes);
         }
@@ -115,6 +120,10 @@ fn first_answered(
         Method::Tcp(_) => SingleEnded::METHODS[0],
     };
     Err(SingleEndedError::Silent(wanted.peer, other))
+}
+
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())
 }
 
 fn exchange(

@@ -65,11 +65,13 @@ impl SingleEndedSearch {
             return None;
         }
         let bottleneck = self.search.estimate()?.bottleneck;
-        if bottleneck.at_least {
+        // They would not take such a doubt away, and what an answerer that lies says must not decide how much is sent.
+        if bottleneck.at_least || bottleneck.doubt >= BLIND_DOUBT {
             return None;
         }
         let packet_bytes = self.limits.packet_bytes / 2;
-        let packets = SHORT_SHARE * bottleneck.bps / 8.0 / f64::from(packet_bytes.max(1));
+        let bps = bottleneck.bps.min(self.limits.most_bps as f64);
+        let packets = SHORT_SHARE * bps / 8.0 / f64::from(packet_bytes.max(1));
         let rate_bps = SHORT_MULTIPLE * bottleneck.bps;
         Some(Train {
             rate_bps: (rate_bps as u64).clamp(1, self.limits.most_bps),

@@ -3,7 +3,7 @@
 
 use crate::support::path::{Path, over};
 use crate::support::wire::transfer;
-use crate::{LONG, reading, sampling_in_turn, walked};
+use crate::{LONG, reading, sampling_in_turn, try_walked, walked};
 use fatpath_api::{CaState, Extremes, Sample, SampleKind};
 use fatpath_emulator::CellSpec;
 use fatpath_kernel::Kernel;
@@ -22,8 +22,8 @@ fn extremes(sample: &Sample) -> Extremes {
 fn walked_until(kernel: &Kernel, flow: &TcpStream, is: impl Fn(&Sample) -> bool) -> Sample {
     let end = Instant::now() + LONG;
     loop {
-        let sample = walked(kernel, flow);
-        if is(&sample) {
+        let sample = try_walked(kernel, flow);
+        if let Some(sample) = sample.clone().filter(&is) {
             return sample;
         }
         assert!(Instant::now() < end, "{sample:?}");

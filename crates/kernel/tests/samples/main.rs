@@ -124,6 +124,11 @@ impl Read {
 
 /// The sample of one flow by a walk over all.
 fn walked(kernel: &Kernel, flow: &TcpStream) -> Sample {
+    try_walked(kernel, flow).unwrap()
+}
+
+/// Before Linux 6.17 a walk may miss a connection while others begin or end.
+fn try_walked(kernel: &Kernel, flow: &TcpStream) -> Option<Sample> {
     let local = flow.local_addr().unwrap();
     let mut found = None;
     kernel
@@ -133,5 +138,5 @@ fn walked(kernel: &Kernel, flow: &TcpStream) -> Sample {
             }
         })
         .unwrap();
-    found.unwrap()
+    found
 }

@@ -3,7 +3,7 @@
 
 use crate::support::path::over;
 use crate::support::wire::transfer;
-use crate::{Read, reading, sampling_in_turn};
+use crate::{LONG, Read, reading, sampling_in_turn};
 use fatpath_api::{Sample, SampleKind};
 use std::io::{Read as _, Write};
 use std::net::TcpStream;
@@ -32,14 +32,20 @@ fn while_data_arrives_a_receiver_is_sampled_once_an_interval() {
                 longest = longest.max(start.elapsed() - lasted);
                 lasted = start.elapsed();
             }
-            let samples = intervals(read, &receiver);
-            let apart_ns = samples.windows(2).map(|w| w[1].now_ns - w[0].now_ns);
-            // The kernel's clock of what arrived is before the sample's.
-            assert!(apart_ns.min().is_some_and(|apart| apart > 70_000_000));
-            // Of the jiffies of two hosts that are one.
-            let each = INTERVAL + longest + Duration::from_millis(10);
-            let least = (lasted.as_secs_f64() / each.as_secs_f64()) as usize - 2;
-            assert!(samples.len() >= least, "{} of {least}", samples.len());
+            let most = (lasted.as_secs_f64() / INTERVAL.as_secs_f64()) as usize + 1;
+            // What is sampled is the first read behind an interval, which may last a transfer longer at either end, and a jiffy.
+            let each = INTERVAL + 2 * longest + Duration::from_millis(10);
+            let least = ((lasted.as_secs_f64() / each.as_secs_f64()) as usize).saturating_sub(2);
+            let end = Instant::now() + LONG;
+            let samples = loop {
+                let samples = intervals(read, &receiver);
+                if samples.len() >= least {
+                    break samples;
+                }
+                assert!(Instant::now() < end, "{} of {least}", samples.len());
+                std::thread::sleep(Duration::from_millis(10));
+            };
+            assert!(samples.len() <= most, "{} of {most}", samples.len());
             assert!(samples.is_sorted_by(|a, b| a.bytes_received < b.bytes_received));
             assert!(samples.iter().all(|s| s.bytes_sent == 0 && s.is_tracked));
         });
@@ -63,7 +69,8 @@ fn a_request_of_a_few_segments_is_no_reason() {
             }
             let is_interval = |s: &Sample| s.kind == SampleKind::Interval;
             let first = read.until(&receiver, "a sample", is_interval);
-            assert_eq!(first.data_segs_in, 4);
+            // Or more, where one came twice.
+            assert!(first.data_segs_in >= 4, "{first:?}");
         });
     });
 }
