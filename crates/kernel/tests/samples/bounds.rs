@@ -122,6 +122,35 @@ fn flows_obey_new_orders() {
     });
 }
 
+/// While `work` is done again and again.
+fn until_none_is_sampled(kernel: &Kernel, mut work: impl FnMut()) {
+    let end = Instant::now() + LONG;
+    while counts(kernel).flows_sampled > 0 {
+        work();
+        assert!(Instant::now() < end, "{:?}", counts(kernel));
+        std::thread::sleep(TICK);
+    }
+}
+
+#[test]
+fn no_flow_begins_to_be_sampled_at_its_end() {
+    let Some(_machine) = machine() else { return };
+    let loaded = sampling("closing", "flows = 'all'");
+    let wire = Wire::lay("closing");
+    let (a, b) = wire.connection(B4);
+    transfer(&a, &b, 1000);
+    assert!(walked(&loaded.kernel, &a).is_tracked);
+    order(&loaded.kernel, "flows = 'none'");
+    until_none_is_sampled(&loaded.kernel, || {
+        transfer(&a, &b, 1000);
+        transfer(&b, &a, 1000);
+    });
+    order(&loaded.kernel, "flows = 'all'");
+    set_socket_linger(&a, Some(Duration::ZERO)).unwrap();
+    drop((a, b));
+    until_none_is_sampled(&loaded.kernel, || ());
+}
+
 #[test]
 fn only_flows_of_a_rule() {
     let Some(loaded) = sampling_in_turn("flows = 'none'") else {
@@ -196,11 +225,7 @@ fn the_program_that_samples_is_attached_while_there_is_something_to_sample() {
     loaded.kernel.rest_instruments().unwrap();
     assert!(is_attached(), "the ends of sampled flows are still to come");
     drop(ends);
-    let end = Instant::now() + LONG;
-    while counts(&loaded.kernel).flows_sampled > 0 {
-        assert!(Instant::now() < end, "{:?}", counts(&loaded.kernel));
-        std::thread::sleep(TICK);
-    }
+    until_none_is_sampled(&loaded.kernel, || ());
     loaded.kernel.rest_instruments().unwrap();
     assert!(is_attached(), "one that begins may not be counted yet");
     loaded.kernel.rest_instruments().unwrap();
