@@ -207,7 +207,7 @@ fn a_rules_bounds_on_bursts_reach_the_flow() {
 }
 
 /// Their programs are no iperf3, or use options of it that the simulator does not have.
-const OF_THE_KERNEL: [&str; 10] = [
+const OF_THE_KERNEL: [&str; 11] = [
     "captured.toml",
     "mpi/npb.toml",
     "mpi/programs.toml",
@@ -215,6 +215,7 @@ const OF_THE_KERNEL: [&str; 10] = [
     "wan-kernel.toml",
     "lan-kernel.toml",
     "fairness.toml",
+    "gap/settle.toml",
     "gap/short.toml",
     "ntaf/dynamic.toml",
     "ntaf/schedule.toml",
