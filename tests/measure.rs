@@ -232,9 +232,11 @@ fn a_test_of_throughput_says_what_the_instruments_saw_of_its_flows() {
         assert!(of("MaxPipeSize") >= of("CurMSS"), "{flow}");
         acked += of("HCThruOctetsAcked");
     }
-    // What the peer had read when the time was over is no more than what it acknowledged.
+    // What the peer had read when the time was over it had acknowledged, but for what delayed acknowledgements of two flows
+    // waited with when a RST ended them.
     let bytes = outcome["values"]["bytes"][0].as_f64().unwrap();
-    assert!((bytes..2.0 * bytes).contains(&acked), "{acked} of {bytes}");
+    let least = bytes - 4.0 * 1448.0;
+    assert!((least..2.0 * bytes).contains(&acked), "{acked} of {bytes}");
     std::fs::remove_file(daemon.path("measure.toml")).unwrap();
     daemon.hang_up();
 }
