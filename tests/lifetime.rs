@@ -7,6 +7,7 @@ mod support;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -25,18 +26,19 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// What there is of BPF: of that, a socket of an earlier test that nobody owns any more holds its law until it ends.
+const OF_BPF: [&str; 4] = ["programs", "maps", "links", "struct_ops"];
+
 /// What `fatpath unload` must leave as it was.
-fn host() -> Vec<(&'static str, String)> {
-    let bpf = |kind| {
+fn host() -> Vec<(&'static str, BTreeSet<String>)> {
+    let bpf = |kind| -> BTreeSet<String> {
         let listed: Value =
             serde_json::from_str(&run("bpftool", &["-j", kind, "list"])).unwrap_or_default();
         let all = listed.as_array().cloned().unwrap_or_default();
-        format!(
-            "{:?}",
-            all.iter()
-                .map(|entry| entry["id"].clone())
-                .collect::<Vec<_>>()
-        )
+        all.iter().map(|entry| entry["id"].to_string()).collect()
+    };
+    let lines = |program: &str, arguments: &[&str]| -> BTreeSet<String> {
+        run(program, arguments).lines().map(str::to_owned).collect()
     };
     let sysctls = [
         "net.core.rmem_max",
@@ -48,14 +50,14 @@ fn host() -> Vec<(&'static str, String)> {
         ("programs", bpf("prog")),
         ("maps", bpf("map")),
         ("links", bpf("link")),
-        ("struct_ops", run("bpftool", &["struct_ops", "list"])),
-        ("bpffs", run("ls", &["/sys/fs/bpf"])),
-        ("sysctls", run("sysctl", &sysctls)),
+        ("struct_ops", lines("bpftool", &["struct_ops", "list"])),
+        ("bpffs", lines("ls", &["/sys/fs/bpf"])),
+        ("sysctls", lines("sysctl", &sysctls)),
         (
             "laws",
-            run("sysctl", &["net.ipv4.tcp_available_congestion_control"]),
+            lines("sysctl", &["net.ipv4.tcp_available_congestion_control"]),
         ),
-        ("routes", run("ip", &["route"])),
+        ("routes", lines("ip", &["route"])),
     ]
 }
 
@@ -79,7 +81,8 @@ fn unload_leaves_the_host_as_it_was() {
     for (what, was) in before {
         until(what, || {
             let now = host().into_iter().find(|(name, _)| *name == what)?.1;
-            (now == was).then_some(())
+            let is_less = OF_BPF.contains(&what) && now.is_subset(&was);
+            (now == was || is_less).then_some(())
         });
     }
 }
