@@ -371,16 +371,22 @@ fn with_flows(cluster: &Cluster, name: &str, now_us: i64, days: i64) -> Postgres
 fn a_day_goes_when_no_host_wants_it() {
     let Some(cluster) = shared() else { return };
     let mut server = with_flows(&cluster, "old", PAST_US, 4);
+    let tests = (0..5).map(|day| event("ping", PAST_US - day * DAY_US, None, "{}"));
+    let before = std::iter::once(event("of a wrong clock", -5, None, "{}"));
+    let tests = before.chain(tests).collect();
+    server.put(&batch("a", Kind::Test, 100, tests)).unwrap();
     let sql = |sql: &str| cluster.psql("old", sql).unwrap();
     server.retain(kept(2), PAST_US).unwrap();
     assert_eq!(
         server.status().unwrap().days.len(),
-        4,
+        5,
         "others may not have told yet"
     );
     sql(ALL_TOLD);
     server.retain(kept(2), PAST_US).unwrap();
     assert_eq!(server.status().unwrap().days, ["2019-11-22", "2019-11-23"]);
+    let left = server.query(&Query::between(i64::MIN, i64::MAX)).unwrap();
+    assert_eq!(left.len(), 2 + 2 + 1, "{left:?}");
     assert_eq!(flows_counted(&server), 4, "the roll-ups by hour stay");
     sql("INSERT INTO fatpath.retention (host, days) VALUES ('another', 30)");
     sql(ALL_TOLD);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The store of a site: one PostgreSQL database for many hosts. Events are in a table with a partition for each day (UTC),
-//! so that to forget a day is to drop a table. Start at [`PostgresStore`]; what is in the database is in `schema`.
+//! The store of a site: one PostgreSQL database for many hosts. Flows and samples are in a table with a partition for each day
+//! (UTC), so that to forget a day is to drop a table; all other events, which are few, are in one table. Start at [`PostgresStore`]; what is in the database is in `schema`.
 //!
 //! Each question has a deadline: a server that does not answer delays the caller, and is left; the next question connects
 //! anew. What a transaction did until then is undone by the server.
@@ -195,7 +195,10 @@ impl Store for PostgresStore {
     fn put(&mut self, batch: &Batch) -> Result<Put, StoreError> {
         self.prepare(&mut |_| true)?;
         self.ask(async |session| {
-            partitions::make(session, batch.events.iter().map(|(_, event)| event.time_us)).await?;
+            if schema::table_of(batch.kind) == schema::RECORD {
+                let times_us = batch.events.iter().map(|(_, event)| event.time_us);
+                partitions::make(session, times_us).await?;
+            }
             put::put(&mut session.client, batch).await
         })
     }
@@ -232,7 +235,7 @@ impl Store for PostgresStore {
 
     fn status(&self) -> Result<StoreStatus, StoreError> {
         self.ask(async |session| match session.has_events()? {
-            true => partitions::status(&session.client).await,
+            true => partitions::status(session).await,
             false => Ok(StoreStatus::default()),
         })
     }

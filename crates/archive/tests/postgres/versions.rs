@@ -43,6 +43,8 @@ fn a_schema_of_another_version_is_migrated_or_refused() {
         sql("SELECT to_regclass('fatpath.other_by_peer') IS NULL"),
         "f"
     );
+    assert_eq!(sql("SELECT count(*) FROM fatpath.other"), "2");
+    assert_eq!(sql("SELECT count(*) FROM fatpath.test"), "2");
     sql("INSERT INTO fatpath.retention VALUES ('old', 30, now() - interval '9 days')");
     assert_eq!(server.migrate(1, &mut |_| true).unwrap(), SCHEMA_VERSION);
     assert_eq!(

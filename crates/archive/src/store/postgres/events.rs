@@ -4,25 +4,59 @@
 use super::Session;
 use super::connect::Cause;
 use super::partitions::{self, DAYS_AT_ONCE, begin_us};
+use super::schema::{OTHER, OTHER_SINCE, RECORD, table_of};
 use crate::store::calendar::{DAY_US, day_of};
 use crate::store::path_key::path_of;
 use crate::store::{Query, Record};
 use crate::{Event, Kind, Origin};
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
 
 type Values = Vec<Box<dyn ToSql + Sync>>;
 
 /// The newest events that match, in the order of time.
 pub(super) async fn query(session: &mut Session, query: &Query) -> Result<Vec<Record>, Cause> {
-    let client = &session.client;
-    if !is_today_known(&session.days, SystemTime::now()) {
-        session.days = partitions::days(client).await?;
-    }
     let mut found = Vec::new();
-    for (since_us, until_us) in windows(&session.days, query) {
+    for (table, part) in parts(session.version, query) {
+        let windows = match table {
+            RECORD => windows(known_days(session).await?, &part),
+            _ => vec![(query.since_us, query.until_us)],
+        };
+        found.extend(newest(&session.client, table, &windows, &part).await?);
+    }
+    found.sort_by_key(|record: &Record| (record.event.time_us, record.sequence));
+    Ok(found.split_off(found.len().saturating_sub(query.limit)))
+}
+
+/// What is asked of each table. A schema of before the second one has all in the first.
+fn parts(version: Option<i64>, query: &Query) -> Vec<(&'static str, Query)> {
+    if version < Some(OTHER_SINCE) {
+        return vec![(RECORD, query.clone())];
+    }
+    let part = |table| {
+        let is_its = |kind: &Kind| table_of(*kind) == table;
+        let part = Query {
+            kinds: query.kinds.iter().copied().filter(is_its).collect(),
+            ..query.clone()
+        };
+        (table, part)
+    };
+    let mut parts = vec![part(RECORD), part(OTHER)];
+    parts.retain(|(_, part)| !part.kinds.is_empty() || query.kinds.is_empty());
+    parts
+}
+
+/// The newest of these windows, up to the limit.
+async fn newest(
+    client: &Client,
+    table: &str,
+    windows: &[(i64, i64)],
+    query: &Query,
+) -> Result<Vec<Record>, Cause> {
+    let mut found = Vec::new();
+    for (since_us, until_us) in windows.iter().copied() {
         if found.len() >= query.limit {
             break;
         }
@@ -32,14 +66,21 @@ pub(super) async fn query(session: &mut Session, query: &Query) -> Result<Vec<Re
             limit: query.limit - found.len(),
             ..query.clone()
         };
-        let (sql, values) = selection(&of_window);
+        let (sql, values) = selection(table, &of_window);
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value).collect();
         for row in client.query(&sql, &values).await? {
             found.push(record(&row)?);
         }
     }
-    found.sort_by_key(|record: &Record| (record.event.time_us, record.sequence));
     Ok(found)
+}
+
+/// Those that have a partition.
+async fn known_days(session: &mut Session) -> Result<&[String], Cause> {
+    if !is_today_known(&session.days, SystemTime::now()) {
+        session.days = partitions::days(&session.client).await?;
+    }
+    Ok(&session.days)
 }
 
 /// Where it is not, others may have made days since these were read, which would all be read at once.
@@ -50,12 +91,12 @@ fn is_today_known(days: &[String], now: SystemTime) -> bool {
 }
 
 /// What is read after one another, the newest first, and is all of the time: days that others made meanwhile are in it.
-/// `days` have a partition, the oldest first. Few events are found at once by their index, in days that may be locked
-/// together. Of flows and samples, whose index by time has no order, a day is read and sorted, until there are enough.
+/// `days` have a partition, the oldest first. Those of a path are found at once by their index, in days that may be locked
+/// together. Of all others, whose index by time has no order, a day is read and sorted, until there are enough.
 fn windows(days: &[String], query: &Query) -> Vec<(i64, i64)> {
     let prefix = query.prefix;
     let is_of_path = prefix.is_some_and(|p| p.prefix_len() >= path_of(p.network()).prefix_len());
-    let together = match is_of_path || is_of_others(query) {
+    let together = match is_of_path {
         true => DAYS_AT_ONCE,
         false => 1,
     };
@@ -73,20 +114,12 @@ fn windows(days: &[String], query: &Query) -> Vec<(i64, i64)> {
     windows
 }
 
-/// Neither flows nor samples, which are nearly all events.
-fn is_of_others(query: &Query) -> bool {
-    let is_other = |kind: &Kind| !matches!(kind, Kind::Flow | Kind::Sample);
-    !query.kinds.is_empty() && query.kinds.iter().all(is_other)
-}
-
-const OF_HOST: &str = "record.origin = ANY(ARRAY(SELECT id FROM origin WHERE host = ";
-
 /// The text has only fixed parts; whatever was asked for is a bound parameter.
-fn selection(query: &Query) -> (String, Values) {
-    let mut sql =
+fn selection(table: &str, query: &Query) -> (String, Values) {
+    let mut sql = format!(
         "SELECT host, boot, sequence, kind, time_us, name, peer, rule, value, weight, body \
-        FROM record JOIN origin ON origin.id = record.origin WHERE time_us >= $1 AND time_us < $2"
-            .to_owned();
+         FROM {table} JOIN origin ON origin.id = {table}.origin WHERE time_us >= $1 AND time_us < $2"
+    );
     let mut values: Values = vec![Box::new(query.since_us), Box::new(query.until_us)];
     let mut also = |condition: &str, value: Box<dyn ToSql + Sync>| {
         values.push(value);
@@ -102,7 +135,8 @@ fn selection(query: &Query) -> (String, Values) {
     }
     if let Some(host) = &query.host {
         // Asked for first: the index begins with it.
-        also(OF_HOST, Box::new(host.clone()));
+        let of_host = format!("{table}.origin = ANY(ARRAY(SELECT id FROM origin WHERE host = ");
+        also(&of_host, Box::new(host.clone()));
     }
     if let Some(rule) = &query.rule {
         also("rule = ", Box::new(rule.clone()));
@@ -110,10 +144,6 @@ fn selection(query: &Query) -> (String, Values) {
     if !query.kinds.is_empty() {
         let kinds: Vec<&'static str> = query.kinds.iter().map(|kind| kind.name()).collect();
         also("kind = ANY(", Box::new(kinds));
-    }
-    if is_of_others(query) {
-        // In the words of the schema: the server uses the indexes of the others then.
-        sql.push_str(" AND kind NOT IN ('flow', 'sample')");
     }
     values.push(Box::new(i64::try_from(query.limit).unwrap_or(i64::MAX)));
     sql.push_str(&format!(" ORDER BY time_us DESC LIMIT ${}", values.len()));
@@ -154,11 +184,33 @@ mod tests {
         days.collect()
     }
 
-    fn asked(since_us: i64, until_us: i64, kind: Kind) -> Query {
+    fn asked(since_us: i64, until_us: i64, prefix: Option<&str>) -> Query {
         Query {
-            kinds: vec![kind],
+            prefix: prefix.map(|prefix| prefix.parse().unwrap()),
             ..Query::between(since_us, until_us)
         }
+    }
+
+    #[test]
+    fn each_table_is_asked_for_the_kinds_that_it_has() {
+        let parts = |version, kinds: &[Kind]| -> Vec<(&str, Vec<Kind>)> {
+            let query = Query {
+                kinds: kinds.to_vec(),
+                ..Query::between(0, 1)
+            };
+            let parts = parts(Some(version), &query).into_iter();
+            parts.map(|(table, part)| (table, part.kinds)).collect()
+        };
+        let mixed = [Kind::Test, Kind::Flow, Kind::Path];
+        let of_each = [
+            (RECORD, vec![Kind::Flow]),
+            (OTHER, vec![Kind::Test, Kind::Path]),
+        ];
+        assert_eq!(parts(OTHER_SINCE, &mixed), of_each);
+        assert_eq!(parts(OTHER_SINCE, &mixed[..1]), [(OTHER, vec![Kind::Test])]);
+        assert_eq!(parts(OTHER_SINCE, &[]), [(RECORD, vec![]), (OTHER, vec![])]);
+        assert_eq!(parts(OTHER_SINCE - 1, &mixed), [(RECORD, mixed.to_vec())]);
+        assert_eq!(parts(OTHER_SINCE - 1, &[]), [(RECORD, vec![])]);
     }
 
     #[test]
@@ -185,22 +237,22 @@ mod tests {
             (0, 5),
             (FIRST_US + 900 * DAY_US, i64::MAX),
         ] {
-            for kind in [Kind::Flow, Kind::Test] {
-                let windows = windows(&days, &asked(since_us, until_us, kind));
+            for prefix in [None, Some("192.0.2.0/24")] {
+                let windows = windows(&days, &asked(since_us, until_us, prefix));
                 assert_eq!(windows.first().unwrap().1, until_us);
                 assert_eq!(windows.last().unwrap().0, since_us);
                 let meet = windows.windows(2).all(|pair| pair[0].0 == pair[1].1);
                 assert!(meet, "{windows:?}");
-                let most = if kind == Kind::Flow { 1 } else { DAYS_AT_ONCE };
+                let most = if prefix.is_some() { DAYS_AT_ONCE } else { 1 };
                 for (since_us, until_us) in &windows {
                     let begins = days.iter().filter_map(|day| begin_us(day));
                     let within = begins.filter(|b| b < until_us && b + DAY_US > *since_us);
-                    assert!(within.count() <= most, "{kind:?} {windows:?}");
+                    assert!(within.count() <= most, "{prefix:?} {windows:?}");
                 }
             }
         }
-        let of_none = windows(&days[..0], &asked(3, 7, Kind::Test));
+        let of_none = windows(&days[..0], &asked(3, 7, None));
         assert_eq!(of_none, [(3, 7)]);
-        assert!(windows(&days, &asked(7, 7, Kind::Test)).is_empty());
+        assert!(windows(&days, &asked(7, 7, None)).is_empty());
     }
 }

@@ -3,10 +3,10 @@
 
 use super::Session;
 use super::connect::Cause;
-use super::schema::{lock, try_lock, writing};
+use super::schema::{OTHER_SINCE, lock, try_lock, writing};
 use crate::store::StoreStatus;
 use crate::store::calendar::{DAY_US, begin_of, day_of};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::UNIX_EPOCH;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -106,8 +106,12 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
     let told = transaction.query_one(sql, &[]).await?;
     transaction.commit().await?;
     let (longest, have_all_told): (i64, bool) = (told.try_get(0)?, told.try_get(1)?);
+    if !have_all_told {
+        return Ok(());
+    }
     let oldest = day_of(now_us.saturating_sub((longest - 1).saturating_mul(DAY_US)));
-    if !have_all_told || session.days.first().is_none_or(|first| *first >= oldest) {
+    remove_others(client, &oldest).await?;
+    if session.days.first().is_none_or(|first| *first >= oldest) {
         return Ok(());
     }
     let old = session.days.iter().filter(|day| **day < oldest);
@@ -118,6 +122,15 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
     }
     session.days = self::days(&session.client).await?;
     Ok(())
+}
+
+/// Those of a clock that is far off stay, as those of `record_other` do.
+async fn remove_others(client: &mut Client, oldest: &str) -> Result<(), Cause> {
+    let transaction = writing(client).await?;
+    let sql = "DELETE FROM other WHERE time_us >= 0 AND time_us < $1";
+    let oldest_us = begin_us(oldest).unwrap_or_default();
+    transaction.execute(sql, &[&oldest_us]).await?;
+    Ok(transaction.commit().await?)
 }
 
 /// The oldest first, until somebody else uses the tables.
@@ -139,15 +152,29 @@ async fn drop_days(client: &mut Client, old: &[String]) -> Result<(), Cause> {
     Ok(())
 }
 
-pub(super) async fn status(client: &Client) -> Result<StoreStatus, Cause> {
+pub(super) async fn status(session: &Session) -> Result<StoreStatus, Cause> {
+    let client = &session.client;
     let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
          WHERE relnamespace = 'fatpath'::regnamespace AND relkind = 'r'";
     let bytes: i64 = client.query_one(sql, &[]).await?.try_get(0)?;
+    let mut with_events: BTreeSet<String> = days(client).await?.into_iter().collect();
+    if session.version >= Some(OTHER_SINCE) {
+        with_events.extend(days_of_others(client).await?);
+    }
     Ok(StoreStatus {
         bytes: bytes.unsigned_abs(),
-        days: days(client).await?,
+        days: with_events.into_iter().collect(),
         is_full: false,
     })
+}
+
+/// Times without a date are of none.
+async fn days_of_others(client: &Client) -> Result<Vec<String>, Cause> {
+    let sql = "SELECT DISTINCT time_us / $1 * $1 FROM other WHERE time_us >= 0 AND time_us <= $2";
+    let last_us = begin_us("9999-12-31").unwrap_or(i64::MAX) + DAY_US - 1;
+    let begins = client.query(sql, &[&DAY_US, &last_us]).await?;
+    let begins = begins.iter().map(|row| Ok(day_of(row.try_get(0)?)));
+    begins.collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::connect::Cause;
 use super::rollups;
-use super::schema::writing;
+use super::schema::{table_of, writing};
 use crate::store::rollup::Rollups;
 use crate::store::{Batch, Put};
 use crate::{Event, Kind, Origin};
@@ -32,9 +32,14 @@ const COLUMNS: [Type; 8] = [
 ];
 
 /// Answers the events that are new.
-const TAKE: &str = "INSERT INTO record (origin, sequence, time_us, kind, name, peer, rule, value, weight, body) \
-     SELECT $1, sequence, time_us, $2, name, peer, rule, value, weight, body FROM incoming \
-     ON CONFLICT DO NOTHING RETURNING sequence";
+fn take_sql(kind: Kind) -> String {
+    let table = table_of(kind);
+    format!(
+        "INSERT INTO {table} (origin, sequence, time_us, kind, name, peer, rule, value, weight, body) \
+         SELECT $1, sequence, time_us, $2, name, peer, rule, value, weight, body FROM incoming \
+         ON CONFLICT DO NOTHING RETURNING sequence"
+    )
+}
 
 pub(super) async fn put(client: &mut Client, batch: &Batch) -> Result<Put, Cause> {
     let host = text(&batch.origin.host);
@@ -45,7 +50,7 @@ pub(super) async fn put(client: &mut Client, batch: &Batch) -> Result<Put, Cause
     let origin = origin_id(&transaction, &batch.origin).await?;
     copy(&transaction, &batch.events).await?;
     let new = transaction
-        .query(TAKE, &[&origin, &batch.kind.name()])
+        .query(&take_sql(batch.kind), &[&origin, &batch.kind.name()])
         .await?;
     let new = new.iter().map(|row| row.try_get::<_, i64>(0));
     let new: HashSet<i64> = new.collect::<Result<_, _>>()?;

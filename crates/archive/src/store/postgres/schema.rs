@@ -2,11 +2,12 @@
 //! The tables and views, and the way from each version to the next and back.
 
 use super::connect::Cause;
+use crate::Kind;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 /// From the version before, and back to it. A step that others have taken never changes.
-const STEPS: [(&str, &str); 4] = [
+const STEPS: [(&str, &str); 5] = [
     (
         include_str!("schema/1.forward.sql"),
         include_str!("schema/1.back.sql"),
@@ -23,10 +24,29 @@ const STEPS: [(&str, &str); 4] = [
         include_str!("schema/4.forward.sql"),
         include_str!("schema/4.back.sql"),
     ),
+    (
+        include_str!("schema/5.forward.sql"),
+        include_str!("schema/5.back.sql"),
+    ),
 ];
 
 /// The version that this fatpath writes.
 pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
+
+/// Flows and samples, which are nearly all events: a partition for each day.
+pub(super) const RECORD: &str = "record";
+
+/// All other events, from this version on.
+pub(super) const OTHER: &str = "other";
+pub(super) const OTHER_SINCE: i64 = 5;
+
+/// Where this version has the events of a kind.
+pub(super) fn table_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Flow | Kind::Sample => RECORD,
+        _ => OTHER,
+    }
+}
 
 /// Of hosts that change tables, one at a time: "fatpath" as a number.
 const LOCK: i64 = 28_825_340_302_586_984;
