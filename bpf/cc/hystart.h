@@ -27,6 +27,13 @@ static inline cc_u64 cc_hystart_divisor(const struct cc_hystart *h, cc_u32 on)
 	return on && h->phase == CC_HYSTART_CSS ? CC_HYSTART_CSS_GROWTH_DIVISOR : 1;
 }
 
+/* Slow start is over. */
+static inline void cc_hystart_leaves(struct cc_window *w)
+{
+	w->memory.hystart.phase = CC_HYSTART_DONE;
+	w->ssthresh_pkts = w->cwnd_pkts;
+}
+
 static inline void cc_hystart_round_ends(struct cc_window *w, cc_u32 next_seq)
 {
 	struct cc_hystart *h = &w->memory.hystart;
@@ -35,10 +42,8 @@ static inline void cc_hystart_round_ends(struct cc_window *w, cc_u32 next_seq)
 	h->min_rtt_us = 0;
 	h->samples = 0;
 	h->round_end_seq = next_seq;
-	if (h->phase == CC_HYSTART_CSS && ++h->css_rounds >= CC_HYSTART_CSS_ROUNDS) {
-		h->phase = CC_HYSTART_DONE;
-		w->ssthresh_pkts = w->cwnd_pkts;
-	}
+	if (h->phase == CC_HYSTART_CSS && ++h->css_rounds >= CC_HYSTART_CSS_ROUNDS)
+		cc_hystart_leaves(w);
 }
 
 /* RttThresh of 4.2: an eighth of the last round's minimum, 4 to 16 ms. */
@@ -53,14 +58,27 @@ static inline cc_u32 cc_hystart_threshold_us(cc_u32 last_min_rtt_us)
 	return threshold_us;
 }
 
-static inline void cc_hystart_check(struct cc_hystart *h)
+/* Above a round's minimum, this much is a queue. */
+static inline int cc_hystart_has_risen(cc_u32 min_rtt_us, cc_u32 from_us)
 {
-	cc_u64 limit_us = (cc_u64)h->last_min_rtt_us + cc_hystart_threshold_us(h->last_min_rtt_us);
+	return min_rtt_us >= (cc_u64)from_us + cc_hystart_threshold_us(from_us);
+}
+
+/*
+ * Other than in the RFC, conservative slow start ends when the delay rises once more by as much.
+ * The window grows by a quarter a round trip then, so that bursts are no longer taken for a queue;
+ * and five such rounds, at three times the window, overflow a queue that others fill, too.
+ */
+static inline void cc_hystart_check(struct cc_window *w)
+{
+	struct cc_hystart *h = &w->memory.hystart;
 
 	if (h->phase == CC_HYSTART_CSS) {
 		if (h->min_rtt_us < h->css_min_rtt_us)
 			h->phase = CC_HYSTART_SLOW_START;
-	} else if (h->last_min_rtt_us && h->min_rtt_us >= limit_us) {
+		else if (cc_hystart_has_risen(h->min_rtt_us, h->css_min_rtt_us))
+			cc_hystart_leaves(w);
+	} else if (h->last_min_rtt_us && cc_hystart_has_risen(h->min_rtt_us, h->last_min_rtt_us)) {
 		h->css_min_rtt_us = h->min_rtt_us;
 		h->css_rounds = 0;
 		h->phase = CC_HYSTART_CSS;
@@ -86,7 +104,7 @@ static inline void cc_hystart_sample(struct cc_window *w, cc_u32 rtt_us, cc_u32 
 	if (h->samples < CC_HYSTART_N_RTT_SAMPLE)
 		h->samples++;
 	if (h->samples == CC_HYSTART_N_RTT_SAMPLE)
-		cc_hystart_check(h);
+		cc_hystart_check(w);
 }
 
 #endif

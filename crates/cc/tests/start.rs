@@ -201,6 +201,25 @@ fn hystart_leaves_slow_start_when_the_delay_rises() {
     }
 }
 
+/// What the RFC does not have.
+#[test]
+fn hystart_leaves_at_once_when_the_delay_rises_again() {
+    for (first_us, still_us, again_us) in [(90_000, 101_249, 101_250), (300_000, 315_999, 316_000)]
+    {
+        let mut rounds = Rounds::of(Law::RENO);
+        for rtt_us in [80_000, 80_000, 80_000, first_us, still_us, still_us] {
+            rounds.round(rtt_us);
+        }
+        assert!(rounds.window.in_slow_start(), "less than the threshold");
+        let before = rounds.window.cwnd_pkts;
+        rounds.round(again_us);
+        assert!(!rounds.window.in_slow_start());
+        // Some acknowledgements pass before the round begins and has its samples.
+        let grown = rounds.window.ssthresh_pkts - before;
+        assert!(grown < before / 20 + 10, "{before} and {grown}");
+    }
+}
+
 #[test]
 fn hystart_goes_back_to_slow_start_when_the_rise_was_not_real() {
     let mut rounds = Rounds::of(Law::RENO);
