@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What MPI programs do over two clusters, one part at a time; ranks 0 to n/2 - 1 are in one cluster, the others in the
- * other. programs PART prints the seconds that rank 0 took, and the bytes of data that crossed between the clusters
- * meanwhile in one direction. Matsuda et al., "TCP Adaptation for MPI on Long-and-Fat Networks", 2005.
+ * other. programs PART [BYTES] prints the seconds that rank 0 took, and the bytes of data that crossed between the
+ * clusters meanwhile in one direction. Matsuda et al., "TCP Adaptation for MPI on Long-and-Fat Networks", 2005.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static int ranks, rank;
+static int bytes_each = 65536; /* from each rank to each, in an all-to-all */
 
 struct took {
 	double seconds;
@@ -54,13 +55,13 @@ static void one_to_one(int bytes)
 
 static struct took alltoall(void)
 {
-	struct took took = { 0, 4.0 * 65536 * ranks * ranks / 4 };
+	struct took took = { 0, 4.0 * bytes_each * ranks * ranks / 4 };
 	double begun;
 
 	all_to_all(1, 1024);
 	MPI_Barrier(MPI_COMM_WORLD);
 	begun = MPI_Wtime();
-	all_to_all(4, 65536);
+	all_to_all(4, bytes_each);
 	took.seconds = MPI_Wtime() - begun;
 	return took;
 }
@@ -73,7 +74,7 @@ static struct took one(void)
 	int times;
 
 	for (times = 0; times < 3; times++) {
-		all_to_all(4, 65536);
+		all_to_all(4, bytes_each);
 		MPI_Barrier(MPI_COMM_WORLD);
 		begun = MPI_Wtime();
 		one_to_one(20000000);
@@ -155,6 +156,13 @@ static const struct {
 	      { "sort", sort },
 	      { "reductions", reductions } };
 
+static int are_right(int argc, char **argv)
+{
+	if (argc == 3)
+		bytes_each = atoi(argv[2]);
+	return (argc == 2 || argc == 3) && bytes_each > 0 && ranks <= 64;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int i;
@@ -162,7 +170,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	for (i = 0; argc == 2 && ranks <= 64 && i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (i = 0; are_right(argc, argv) && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		struct took took;
 
 		if (strcmp(parts[i].name, argv[1]))
@@ -176,6 +184,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (rank == 0)
-		fprintf(stderr, "programs alltoall|one|chunks|sort|reductions, up to 64 ranks\n");
+		fprintf(stderr,
+			"programs alltoall|one|chunks|sort|reductions [BYTES], up to 64 ranks\n");
 	MPI_Abort(MPI_COMM_WORLD, 2);
 }

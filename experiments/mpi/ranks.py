@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs a program, one rank on each host of a lab, with the MPI that is installed: ranks.py PROGRAM, on the lab's host
-`front`, which has no rank. PROGRAM is a part of programs.c by Open MPI (`one`) or by MPICH (`mpich-one`), a test of HPCC
-(`hpcc-ptrans`, of Debian's hpcc, which is all of it each time), or one of NPB (`npb-is`), whose source is in the folder that the
+`front`, which has no rank. PROGRAM is a part of programs.c by Open MPI (`one`, `alltoall:32768`) or by MPICH (`mpich-one`),
+a test of HPCC (`hpcc-ptrans`, of Debian's hpcc, which is all of it each time), or one of NPB (`npb-is`), whose source is in the folder that the
 environment's NPB names (NPB3.x-MPI), of class NPB_CLASS. Prints the sums of `iperf3 --json`: bytes, and the time.
 
 Both libraries start their daemons by a command that takes a host and a command line, as ssh does (ranks.py --on). A lab's host
@@ -165,7 +165,7 @@ def run(program):
         elif kind == "npb":
             words = build_npb(folder, part, len(ranks))
         else:
-            words = build(folder, "mpicc.mpich" if kind == "mpich" else "mpicc.openmpi") + [part]
+            words = build(folder, "mpicc.mpich" if kind == "mpich" else "mpicc.openmpi") + part.split(":")
         command = shlex.join(library(folder, ranks) + words)
         said = (first_line if kind == "mpich" else all_lines)(as_host(folder, front[1], command))
         if kind == "hpcc":

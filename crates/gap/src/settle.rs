@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long flows take to have the rate of a path that becomes another one under them (`experiments/gap/settle.toml`). Pure.
+//! How long a flow takes to have the rate of a path that becomes another one under it (`experiments/gap/settle.toml`). Pure.
 
 use fatpath_experiment::measured::Interval;
 use fatpath_experiment::results::Run;
 use serde::Deserialize;
+use serde_json::Value;
 
-/// When the path changes and when the long flow ends, seconds since the programs began.
+/// When the path changes and when the flow ends, seconds since the programs began.
 const CHANGED_S: f64 = 48.0;
-const ENDS_S: f64 = 98.0;
+const ENDS_S: f64 = 90.0;
 
-/// Settled: from then on the flows have this share of the rate in any five seconds.
+/// Settled: from then on the flow has this share of the rate in any five seconds.
 const SHARE: f64 = 0.8;
 const WINDOW_S: f64 = 5.0;
 
@@ -42,11 +43,19 @@ pub fn settled_s(intervals: &[Interval], rate_bps: f64) -> Option<f64> {
     later.next().map(|begin_s| begin_s - CHANGED_S)
 }
 
+/// Of the paths that a daemon knows (`fatpath paths --json`), in their order.
+pub fn states(known: &str) -> Option<String> {
+    let known: Value = serde_json::from_str(known).ok()?;
+    let states = known["paths"].as_array()?.iter();
+    let states: Vec<String> = states.map(|path| path["state"].to_string()).collect();
+    Some(states.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A second each, from the change to the end of the flow.
+    /// A second each, from the change on.
     fn seconds(mbps: impl Fn(f64) -> f64) -> Vec<Interval> {
         let of = |second| Interval {
             start_s: CHANGED_S + second,
@@ -54,6 +63,13 @@ mod tests {
             rate_bps: mbps(second) * 1e6,
         };
         (0..50).map(|second| of(f64::from(second))).collect()
+    }
+
+    #[test]
+    fn each_path_has_a_state() {
+        let known = r#"{"paths":[{"state":"tuned"},{"state":"quarantined"}]}"#;
+        assert_eq!(states(known).as_deref(), Some(r#""tuned", "quarantined""#));
+        assert_eq!(states("away"), None);
     }
 
     #[test]

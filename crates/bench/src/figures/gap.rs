@@ -74,13 +74,8 @@ const SMALL_BUFFERED: [&str; 3] = ["1g-100ms", "500m-50ms-loss-1e-3", "200m-300m
 /// Somebody who knows the path writes these.
 const HAND_MADE: [&str; 3] = ["oracle-bbr", "oracle-cubic", "oracle-scalable"];
 
-const EXPERTS: [&str; 5] = [
-    "recipe",
-    "cubic",
-    "oracle-bbr",
-    "oracle-cubic",
-    "oracle-scalable",
-];
+/// Nobody who writes them needs to.
+const RECIPES: [&str; 2] = ["recipe", "cubic"];
 
 /// Of the three flows of a run.
 const FIRST: usize = 0;
@@ -211,10 +206,6 @@ const fn higher(
     }
 }
 
-fn case(path: &str, variant: &str) -> Case {
-    Case::of(SCENARIO, variant).path(path)
-}
-
 /// Goodput of one of the flows, Mb/s.
 fn mbps_of(run: &Run, case: Case, flow: usize) -> Result<f64> {
     let reached = lab::once(run, case)?;
@@ -228,7 +219,8 @@ fn closures(run: &Run, scenario: &'static str, paths: &[&str], flow: usize) -> R
     for path in paths {
         let mbps = |variant| mbps_of(run, Case::of(scenario, variant).path(path), flow);
         let (default, auto) = (mbps("default")?, mbps("auto")?);
-        let experts: Result<Vec<f64>> = EXPERTS.into_iter().map(mbps).collect();
+        let experts = RECIPES.into_iter().chain(HAND_MADE).map(mbps);
+        let experts: Result<Vec<f64>> = experts.collect();
         closures.extend(closure(default, auto, &experts?));
     }
     Ok(closures)
@@ -247,7 +239,7 @@ fn random_minus_suite_points(run: &Run) -> Result<Vec<f64>> {
 
 fn over_recipe(run: &Run) -> Result<Vec<f64>> {
     let ratio = |path| {
-        let mbps = |variant| mbps_of(run, case(path, variant), THIRD);
+        let mbps = |variant| mbps_of(run, Case::of(SCENARIO, variant).path(path), THIRD);
         Ok(mbps("auto")? / mbps("recipe")?)
     };
     PATHS.into_iter().map(ratio).collect()
@@ -257,7 +249,8 @@ fn over_recipe(run: &Run) -> Result<Vec<f64>> {
 fn retransmits_over_recipe(run: &Run) -> Result<Vec<f64>> {
     let ratio = |path| {
         let resent = |variant| -> Result<f64> {
-            Ok(lab::once(run, case(path, variant))?.retransmits as f64)
+            let case = Case::of(SCENARIO, variant).path(path);
+            Ok(lab::once(run, case)?.retransmits as f64)
         };
         Ok((resent("auto")? + 1.0) / (resent("recipe")? + 1.0))
     };

@@ -54,7 +54,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 80] = [
+const SINGLE: [&Figure; 81] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -129,7 +129,8 @@ const SINGLE: [&Figure; 80] = [
     &mover::SHARE_1,
     &mover::SHARE_268,
     &mover::SMALL,
-    &mover::reorder::FIGURE,
+    &mover::disturbed::REORDERED,
+    &mover::disturbed::IN_BURSTS,
     &mover::small_files::FIGURE,
     &mover::over_scp::FIGURE,
     &mover::RESENT,

@@ -3,8 +3,8 @@
 //! ends, hashing, sealing and, where there is a path, the emulator share this machine. The shell in ssh's place starts the
 //! other end at once. Shares are of what the path can carry: rate × (1 - loss) × the data in a full packet.
 
+pub mod disturbed;
 pub mod over_scp;
-pub mod reorder;
 pub mod small_files;
 
 use crate::alone::{Alone, NETWORK};
@@ -180,7 +180,6 @@ fn fill_folder(folder: &Path, files: u64, file_bytes: u64) -> Result<()> {
 
 fn tmpfs(run: &Run, of: fn(&Moved) -> f64) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let place = Place::new()?;
     fill(&place.path("file"), TMPFS_BYTES, 1)?;
     let one = |n| {
@@ -196,7 +195,6 @@ fn tmpfs(run: &Run, of: fn(&Moved) -> f64) -> Result<Vec<f64>> {
 
 fn small_files(run: &Run) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let place = Place::new()?;
     fill_folder(&place.path("files"), SMALL_FILES, SMALL_BYTES)?;
     let one = |n| {
@@ -213,7 +211,6 @@ fn path(delay_ms: u64, loss: f64, seed: u64) -> Topology {
 
 fn shares(run: &Run, delay_ms: u64, loss: f64) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let place = Place::new()?;
     fill(&place.path("file"), PATH_BYTES, 1)?;
     let one = |n: u32| {

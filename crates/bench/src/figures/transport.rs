@@ -70,7 +70,6 @@ impl Sink for Counted {
 
 fn measure(run: &Run, of: fn(Duration, Duration) -> f64) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let one = |n: u32| {
         run.check()?;
         let (begun, cpu) = (Instant::now(), cpu_time::own());

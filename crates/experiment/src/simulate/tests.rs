@@ -207,14 +207,16 @@ fn a_rules_bounds_on_bursts_reach_the_flow() {
 }
 
 /// Their programs are no iperf3, or use options of it that the simulator does not have.
-const OF_THE_KERNEL: [&str; 11] = [
+const OF_THE_KERNEL: [&str; 13] = [
     "captured.toml",
     "mpi/npb.toml",
     "mpi/programs.toml",
+    "mpi/steps.toml",
     "nicely.toml",
     "wan-kernel.toml",
     "lan-kernel.toml",
     "fairness.toml",
+    "gap/settle-beside.toml",
     "gap/settle.toml",
     "gap/short.toml",
     "ntaf/dynamic.toml",

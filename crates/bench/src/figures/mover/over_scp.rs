@@ -36,7 +36,6 @@ pub const FIGURE: Figure = Figure {
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let place = Place::new()?;
     fill(&place.path("file"), BYTES, 1)?;
     let round = |n| {

@@ -22,7 +22,6 @@ pub const FIGURE: Figure = Figure {
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let place = Place::new()?;
     fill_folder(&place.path("files"), FILES, FILE_BYTES)?;
     fill(&place.path("file"), FILES * FILE_BYTES, 1)?;

@@ -41,7 +41,6 @@ pub const FIGURE: Figure = Figure {
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     let quic = Quic::new()?;
     let one = |n| {
         run.check()?;

@@ -26,7 +26,6 @@ pub const FIGURE: Figure = Figure {
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let alone = Alone::wait(run)?;
-    run.say_load()?;
     let wire = Wire::lay(&alone)?;
     wire.switch_segmentation_off()?;
     let one = |n| {

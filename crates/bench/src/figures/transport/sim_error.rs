@@ -40,7 +40,6 @@ pub const FIGURE: Figure = Figure {
 
 fn measure(run: &Run) -> Result<Vec<f64>> {
     let _alone = Alone::wait(run)?;
-    run.say_load()?;
     window_laws().map(|law| error(run, law)).collect()
 }
 
