@@ -122,15 +122,26 @@ fn repeated(run: &Run, case: Case, repeats: usize) -> Result<Vec<Reached>> {
     Ok(runs)
 }
 
+fn named(case: &Case) -> String {
+    format!("{} {}", case.scenario, case.choice.join(" "))
+}
+
 impl Row {
     /// Refused if it is not to be trusted after all attempts.
-    fn reached(&self, run: &Run, case: &Case) -> Result<Reached> {
-        let name = format!("{} {}", case.scenario, case.choice.join(" "));
+    fn check_trusted(&self, case: &Case) -> Result<()> {
         let why = self.distrust.as_deref().unwrap_or_default();
         ensure!(
             self.trusted == Some(true),
-            "{name}: a run is untrusted after {RETRIES} retries: {why}"
+            "{}: a run is untrusted after {RETRIES} retries: {why}",
+            named(case)
         );
+        Ok(())
+    }
+
+    /// Of a path whose rate stays; refused as above.
+    fn reached(&self, run: &Run, case: &Case) -> Result<Reached> {
+        self.check_trusted(case)?;
+        let name = named(case);
         let queues = self.directions.iter().map(|one| one.p95_queue_bytes);
         let programs = self.programs.iter().map(|one| one.goodput_mbps);
         let reached = Reached {
@@ -171,7 +182,7 @@ pub fn kept(run: &Run, case: &Case) -> Result<TempDir> {
     let out = tempfile::tempdir()?;
     let choice: Vec<&str> = case.choice.iter().map(String::as_str).collect();
     let rows: Vec<Row> = printed_into(run, "run", case.scenario, 1, &choice, out.path())?;
-    rows.first().context("no run")?.reached(run, case)?;
+    rows.first().context("no run")?.check_trusted(case)?;
     Ok(out)
 }
 
