@@ -28,19 +28,23 @@ pub fn intervals(history: &str) -> Option<Vec<Interval>> {
 pub fn settled_s(intervals: &[Interval], rate_bps: f64) -> Option<f64> {
     let begins = intervals.iter().map(|one| one.start_s);
     let begins = begins.filter(|begin_s| (CHANGED_S..=ENDS_S - WINDOW_S).contains(begin_s));
-    let is_slow = |begin_s: &f64| {
-        let end_s = begin_s + WINDOW_S;
-        let within = intervals
-            .iter()
-            .filter(|one| one.start_s >= *begin_s && one.end_s <= end_s);
-        let bits = within.map(|one| one.rate_bps * (one.end_s - one.start_s));
-        bits.sum::<f64>() < SHARE * rate_bps * WINDOW_S
-    };
+    let is_slow = |begin_s: &f64| mean_bps(intervals, *begin_s) < SHARE * rate_bps;
     let Some(slow_s) = begins.clone().rfind(is_slow) else {
         return Some(0.0);
     };
     let mut later = begins.filter(|begin_s| *begin_s > slow_s);
     later.next().map(|begin_s| begin_s - CHANGED_S)
+}
+
+/// Over the intervals that are within a window from then on, which seldom fill it.
+fn mean_bps(intervals: &[Interval], begin_s: f64) -> f64 {
+    let is_within = |one: &&Interval| one.start_s >= begin_s && one.end_s <= begin_s + WINDOW_S;
+    let within = intervals.iter().filter(is_within);
+    let (bits, seconds) = within.fold((0.0, 0.0), |(bits, seconds), one| {
+        let lasts_s = one.end_s - one.start_s;
+        (bits + one.rate_bps * lasts_s, seconds + lasts_s)
+    });
+    bits / seconds
 }
 
 /// Of the paths that a daemon knows (`fatpath paths --json`), in their order.
@@ -81,5 +85,16 @@ mod tests {
         assert_eq!(settled(late), Some(10.0));
         let gap = |second| if second == 20.0 { 0.0 } else { 90.0 };
         assert_eq!(settled(gap), Some(21.0));
+    }
+
+    #[test]
+    fn intervals_need_not_fill_a_window() {
+        let of = |n| Interval {
+            start_s: CHANGED_S + 0.501 * f64::from(n),
+            end_s: CHANGED_S + 0.501 * f64::from(n + 1),
+            rate_bps: 81e6,
+        };
+        let intervals: Vec<Interval> = (0..80).map(of).collect();
+        assert_eq!(settled_s(&intervals, 1e8), Some(0.0));
     }
 }
