@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * HyStart++ (RFC 9406): the first slow start ends when the round-trip time rises,
- * before the queue overflows.
+ * before the queue overflows. cc_hystart_check() says what differs from the RFC.
  */
 #ifndef FATPATH_CC_HYSTART_H
 #define FATPATH_CC_HYSTART_H
@@ -15,6 +15,9 @@
 #define CC_HYSTART_N_RTT_SAMPLE 8
 #define CC_HYSTART_CSS_GROWTH_DIVISOR 4
 #define CC_HYSTART_CSS_ROUNDS 5
+
+/* Linux's hystart_low_window: with fewer segments a delay that goes on to rise is others'. */
+#define CC_HYSTART_LOW_WINDOW_PKTS 16
 
 enum cc_hystart_phase {
 	CC_HYSTART_SLOW_START,
@@ -32,6 +35,13 @@ static inline void cc_hystart_leaves(struct cc_window *w)
 {
 	w->memory.hystart.phase = CC_HYSTART_DONE;
 	w->ssthresh_pkts = w->cwnd_pkts;
+}
+
+/* After a pause the delay of before tells nothing of a rise. */
+static inline void cc_hystart_restarts(struct cc_window *w)
+{
+	if (w->memory.hystart.phase != CC_HYSTART_DONE)
+		w->memory.hystart = (struct cc_hystart){};
 }
 
 static inline void cc_hystart_round_ends(struct cc_window *w, cc_u32 next_seq)
@@ -76,7 +86,8 @@ static inline void cc_hystart_check(struct cc_window *w)
 	if (h->phase == CC_HYSTART_CSS) {
 		if (h->min_rtt_us < h->css_min_rtt_us)
 			h->phase = CC_HYSTART_SLOW_START;
-		else if (cc_hystart_has_risen(h->min_rtt_us, h->css_min_rtt_us))
+		else if (w->cwnd_pkts >= CC_HYSTART_LOW_WINDOW_PKTS &&
+			 cc_hystart_has_risen(h->min_rtt_us, h->css_min_rtt_us))
 			cc_hystart_leaves(w);
 	} else if (h->last_min_rtt_us && cc_hystart_has_risen(h->min_rtt_us, h->last_min_rtt_us)) {
 		h->css_min_rtt_us = h->min_rtt_us;

@@ -256,6 +256,7 @@ static inline void cc_idle_restart(struct cc_window *w, const struct cc_start *s
 		return;
 	w->memory.flags &= ~CC_RESUMES;
 	w->memory.resume_pkts = w->cwnd_pkts;
+	cc_hystart_restarts(w);
 	if (known > w->ssthresh_pkts)
 		w->ssthresh_pkts = known;
 	w->cwnd_pkts = halvings < 32 ? w->cwnd_pkts >> halvings : 0;

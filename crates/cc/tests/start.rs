@@ -145,16 +145,27 @@ impl Rounds {
     fn round(&mut self, rtt_us: u32) {
         let sent = self.window.cwnd_pkts;
         for _ in 0..sent {
-            self.acked_seq = self.acked_seq.wrapping_add(1);
             self.control.acked(&mut self.window, 1);
-            let next_seq = self.acked_seq.wrapping_add(self.window.cwnd_pkts);
-            let sample = RttSample {
-                rtt_us,
-                acked_seq: self.acked_seq,
-                next_seq,
-            };
-            self.control.rtt_sample(&mut self.window, &sample);
+            self.sample(rtt_us);
         }
+    }
+
+    /// The program has less to send than the window, which does not grow.
+    fn round_of_less(&mut self, rtt_us: u32) {
+        for _ in 0..self.window.cwnd_pkts {
+            self.sample(rtt_us);
+        }
+    }
+
+    fn sample(&mut self, rtt_us: u32) {
+        self.acked_seq = self.acked_seq.wrapping_add(1);
+        let next_seq = self.acked_seq.wrapping_add(self.window.cwnd_pkts);
+        let sample = RttSample {
+            rtt_us,
+            acked_seq: self.acked_seq,
+            next_seq,
+        };
+        self.control.rtt_sample(&mut self.window, &sample);
     }
 }
 
@@ -217,6 +228,33 @@ fn hystart_leaves_at_once_when_the_delay_rises_again() {
         // Some acknowledgements pass before the round begins and has its samples.
         let grown = rounds.window.ssthresh_pkts - before;
         assert!(grown < before / 20 + 10, "{before} and {grown}");
+    }
+}
+
+#[test]
+fn hystart_takes_a_second_rise_with_few_segments_for_others() {
+    for (cwnd_pkts, leaves) in [(15, false), (16, true)] {
+        let mut rounds = Rounds::of(Law::RENO);
+        rounds.window.cwnd_pkts = cwnd_pkts;
+        for rtt_us in [80_000, 80_000, 90_000, 102_000, 102_000] {
+            rounds.round_of_less(rtt_us);
+        }
+        assert_eq!(!rounds.window.in_slow_start(), leaves, "{cwnd_pkts}");
+    }
+}
+
+#[test]
+fn hystart_begins_anew_after_a_pause() {
+    let mut rounds = Rounds::of(Law::RENO);
+    for rtt_us in [80_000, 80_000, 80_000, 90_000] {
+        rounds.round(rtt_us);
+    }
+    rounds
+        .control
+        .idle_restart(&mut rounds.window, 10_000_000, 300_000, 10);
+    for cwnd_pkts in [20, 40, 80] {
+        rounds.round(120_000);
+        assert_eq!(rounds.window.cwnd_pkts, cwnd_pkts);
     }
 }
 

@@ -28,7 +28,12 @@ pub fn intervals(history: &str) -> Option<Vec<Interval>> {
 pub fn settled_s(intervals: &[Interval], rate_bps: f64) -> Option<f64> {
     let begins = intervals.iter().map(|one| one.start_s);
     let begins = begins.filter(|begin_s| (CHANGED_S..=ENDS_S - WINDOW_S).contains(begin_s));
-    let is_slow = |begin_s: &f64| mean_bps(intervals, *begin_s) < SHARE * rate_bps;
+    // Where no interval is within a window, nobody knows.
+    let is_slow = |begin_s: &f64| {
+        let mean_bps = mean_bps(intervals, *begin_s);
+        mean_bps.is_nan() || mean_bps < SHARE * rate_bps
+    };
+    begins.clone().next()?;
     let Some(slow_s) = begins.clone().rfind(is_slow) else {
         return Some(0.0);
     };
@@ -96,5 +101,17 @@ mod tests {
         };
         let intervals: Vec<Interval> = (0..80).map(of).collect();
         assert_eq!(settled_s(&intervals, 1e8), Some(0.0));
+    }
+
+    #[test]
+    fn of_intervals_longer_than_a_window_nothing_is_known() {
+        let of = |n| Interval {
+            start_s: CHANGED_S + 6.0 * f64::from(n),
+            end_s: CHANGED_S + 6.0 * f64::from(n + 1),
+            rate_bps: 1e8,
+        };
+        let intervals: Vec<Interval> = (0..7).map(of).collect();
+        assert_eq!(settled_s(&intervals, 1e8), None);
+        assert_eq!(settled_s(&[], 1e8), None);
     }
 }

@@ -171,7 +171,7 @@ impl Session {
         })
     }
 
-    /// Whether there is something to read. An older schema has the same tables for who reads.
+    /// Whether there is something to read. An older schema is read as it was when the connection was made.
     fn has_events(&self) -> Result<bool, Cause> {
         match self.version {
             Some(found) if found > SCHEMA_VERSION => Err(Cause::Version(found)),

@@ -110,27 +110,36 @@ pub(super) async fn retain(session: &mut Session, days: u32, now_us: i64) -> Res
         return Ok(());
     }
     let oldest = day_of(now_us.saturating_sub((longest - 1).saturating_mul(DAY_US)));
-    remove_others(client, &oldest).await?;
-    if session.days.first().is_none_or(|first| *first >= oldest) {
-        return Ok(());
-    }
     let old = session.days.iter().filter(|day| **day < oldest);
     let old: Vec<String> = old.cloned().collect();
-    match drop_days(client, &old).await {
-        Err(Cause::Server(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
-        dropped => dropped?,
+    if !old.is_empty() {
+        match drop_days(client, &old).await {
+            Err(Cause::Server(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
+            dropped => dropped?,
+        }
+        session.days = self::days(&session.client).await?;
     }
-    session.days = self::days(&session.client).await?;
-    Ok(())
+    remove_others(&mut session.client, &oldest).await
 }
+
+/// So many go at once, each part in a transaction of its own: what is done stays done.
+const REMOVED_AT_ONCE: u64 = 10_000;
 
 /// Those of a clock that is far off stay, as those of `record_other` do.
 async fn remove_others(client: &mut Client, oldest: &str) -> Result<(), Cause> {
-    let transaction = writing(client).await?;
-    let sql = "DELETE FROM other WHERE time_us >= 0 AND time_us < $1";
+    let sql = format!(
+        "DELETE FROM other WHERE ctid = ANY(ARRAY(SELECT ctid FROM other \
+         WHERE time_us >= 0 AND time_us < $1 ORDER BY time_us LIMIT {REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED))"
+    );
     let oldest_us = begin_us(oldest).unwrap_or_default();
-    transaction.execute(sql, &[&oldest_us]).await?;
-    Ok(transaction.commit().await?)
+    loop {
+        let transaction = writing(client).await?;
+        let removed = transaction.execute(&sql, &[&oldest_us]).await?;
+        transaction.commit().await?;
+        if removed < REMOVED_AT_ONCE {
+            return Ok(());
+        }
+    }
 }
 
 /// The oldest first, until somebody else uses the tables.

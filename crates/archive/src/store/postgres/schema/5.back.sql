@@ -24,7 +24,7 @@ SELECT host, boot, sequence, time_us, to_timestamp(time_us / 1e6) AS time,
     kind, name, peer, rule, value, weight, body
 FROM record JOIN origin ON origin.id = record.origin;
 
-INSERT INTO record SELECT * FROM other;
+INSERT INTO record SELECT * FROM other ON CONFLICT DO NOTHING;
 DROP TABLE other;
 CREATE INDEX other_by_kind ON record (kind, time_us) WHERE kind NOT IN ('flow', 'sample');
 CREATE INDEX other_by_peer ON record USING gist (peer inet_ops) WHERE kind NOT IN ('flow', 'sample');
