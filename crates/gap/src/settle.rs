@@ -64,6 +64,16 @@ pub fn states(known: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// From the change on, of the same length.
+    fn equal(count: u32, lasts_s: f64, rate_bps: f64) -> Vec<Interval> {
+        let of = |n| Interval {
+            start_s: CHANGED_S + lasts_s * f64::from(n),
+            end_s: CHANGED_S + lasts_s * f64::from(n + 1),
+            rate_bps,
+        };
+        (0..count).map(of).collect()
+    }
+
     /// A second each, from the change on.
     fn seconds(mbps: impl Fn(f64) -> f64) -> Vec<Interval> {
         let of = |second| Interval {
@@ -94,24 +104,12 @@ mod tests {
 
     #[test]
     fn intervals_need_not_fill_a_window() {
-        let of = |n| Interval {
-            start_s: CHANGED_S + 0.501 * f64::from(n),
-            end_s: CHANGED_S + 0.501 * f64::from(n + 1),
-            rate_bps: 81e6,
-        };
-        let intervals: Vec<Interval> = (0..80).map(of).collect();
-        assert_eq!(settled_s(&intervals, 1e8), Some(0.0));
+        assert_eq!(settled_s(&equal(80, 0.501, 81e6), 1e8), Some(0.0));
     }
 
     #[test]
     fn of_intervals_longer_than_a_window_nothing_is_known() {
-        let of = |n| Interval {
-            start_s: CHANGED_S + 6.0 * f64::from(n),
-            end_s: CHANGED_S + 6.0 * f64::from(n + 1),
-            rate_bps: 1e8,
-        };
-        let intervals: Vec<Interval> = (0..7).map(of).collect();
-        assert_eq!(settled_s(&intervals, 1e8), None);
+        assert_eq!(settled_s(&equal(7, 6.0, 1e8), 1e8), None);
         assert_eq!(settled_s(&[], 1e8), None);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The store of a site: one PostgreSQL database for many hosts. Flows and samples are in a table with a partition for each day
-//! (UTC), so that to forget a day is to drop a table; all other events, which are few, are in one table. Start at [`PostgresStore`]; what is in the database is in `schema`.
+//! (UTC), so that to forget a day is to drop a table; all other events, which are few, are in one table. Start at
+//! [`PostgresStore`]; what is in the database is in `schema`.
 //!
 //! Each question has a deadline: a server that does not answer delays the caller, and is left; the next question connects
 //! anew. What a transaction did until then is undone by the server.

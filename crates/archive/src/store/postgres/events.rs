@@ -30,7 +30,7 @@ pub(super) async fn query(session: &mut Session, query: &Query) -> Result<Vec<Re
     Ok(found.split_off(found.len().saturating_sub(query.limit)))
 }
 
-/// What is asked of each table. A schema of before the second one has all in the first.
+/// What is asked of each table. A schema without [`OTHER`] has all in [`RECORD`].
 fn parts(version: Option<i64>, query: &Query) -> Vec<(&'static str, Query)> {
     if version < Some(OTHER_SINCE) {
         return vec![(RECORD, query.clone())];
