@@ -12,8 +12,8 @@ use std::process::Command;
 const SEGMENT_BYTES: u32 = 1448;
 /// One in so many is lost, and sent again.
 const LOST_EVERY: u32 = 1000;
-/// Between two segments, ns: 10 Gb/s.
-const GAP_NS: i64 = 1_200;
+/// Between two segments in the mean, ns: 10 Gb/s.
+const GAP_NS: u64 = 1_200;
 
 /// A bulk transfer that was captured next to its sender.
 struct Transfer {
@@ -21,6 +21,22 @@ struct Transfer {
     client: End,
     server: End,
     time_ns: i64,
+    gaps: Gaps,
+}
+
+/// Times between packets as they are on a host, where no two are alike: xorshift.
+struct Gaps(u64);
+
+impl Gaps {
+    fn next_ns(&mut self) -> i64 {
+        for shift in [13, -7, 17] {
+            self.0 ^= match shift {
+                1.. => self.0 << shift,
+                _ => self.0 >> -shift,
+            };
+        }
+        (self.0 % GAP_NS) as i64
+    }
 }
 
 impl Transfer {
@@ -47,7 +63,7 @@ impl Transfer {
             ecn: Ecn::NotCapable,
             options,
         });
-        self.time_ns += GAP_NS / 2;
+        self.time_ns += self.gaps.next_ns();
     }
 }
 
@@ -59,6 +75,7 @@ fn history(segments: u32) -> History {
         client: end("10.0.0.1", 40_000),
         server: end("2001:db8::1", 5201),
         time_ns: 1_700_000_000_000_000_000,
+        gaps: Gaps(1),
     };
     let none = Options::default();
     let syn = Options::read(&[2, 4, 5, 168, 3, 3, 7, 0, 4, 2], false);

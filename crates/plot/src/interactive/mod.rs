@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Captured connections as one HTML file that asks nothing of any network: all points, packed, with the least and the
-//! greatest of each four on each level above, so that the page draws as many as it has pixels.
+//! greatest of each four on each level above, so that the page draws as many as it has pixels. One level of each series
+//! stands before the others as the overview: it is drawn while the browser still reads the rest.
 //!
 //! `page.js` is its program, `page.css` its looks. The policy in the file allows these two, by their hashes, and nothing
 //! else. Text that comes from the capture or the command line stands in JSON, and the page sets it as text.
@@ -11,13 +12,21 @@ mod series;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fatpath_capture::{History, Way};
-use pack::{BUCKET, Packer, levels};
+use pack::{BUCKET, MOST_DRAWN, Packer, levels};
 use serde_json::{Value, json};
 use series::{Panel, Series, panels};
 use sha2::{Digest, Sha256};
+use std::iter;
 
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
+
+/// What the page's program reads: one block with the overview of all panels, and one of each panel with all points.
+#[derive(Default)]
+struct Data {
+    overview: Packer,
+    panels: Vec<String>,
+}
 
 /// The file's text: the connections beside each other, by the same clock.
 ///
@@ -26,7 +35,7 @@ const STYLE: &str = include_str!("page.css");
 pub fn interactive(title: &str, histories: &[History]) -> std::io::Result<String> {
     let origin_ns = histories.iter().map(History::first_ns).min();
     let origin_ns = origin_ns.unwrap_or_default();
-    let mut data = Vec::new();
+    let mut data = Data::default();
     let mut all = Vec::new();
     for history in histories {
         all.extend(columns(history, origin_ns, &mut data)?);
@@ -35,17 +44,14 @@ pub fn interactive(title: &str, histories: &[History]) -> std::io::Result<String
         "title": title,
         "first_ns": origin_ns.to_string(),
         "bucket": BUCKET,
+        "most_drawn": MOST_DRAWN,
         "columns": all,
     });
-    Ok(page(title, &head, &data))
+    page(title, &head, data)
 }
 
 /// A column of panels for each direction that has data; what the panels draw goes into `data`.
-fn columns(
-    history: &History,
-    origin_ns: i64,
-    data: &mut Vec<String>,
-) -> std::io::Result<Vec<Value>> {
+fn columns(history: &History, origin_ns: i64, data: &mut Data) -> std::io::Result<Vec<Value>> {
     let (client, server) = (history.client, history.server);
     let ways = [
         (&history.from_client, format!("{client} to {server}")),
@@ -64,20 +70,24 @@ fn columns(
     ways.map(&mut column).collect()
 }
 
-fn packed(panel: &Panel, data: &mut Vec<String>) -> std::io::Result<Value> {
+fn packed(panel: &Panel, data: &mut Data) -> std::io::Result<Value> {
     let mut packer = Packer::default();
-    let series = panel.series.iter().map(|one| pack_series(one, &mut packer));
-    let series: Vec<Value> = series.collect();
-    data.push(STANDARD.encode(packer.finish()?));
+    let pack = |one| pack_series(one, &mut packer, &mut data.overview);
+    let series: Vec<Value> = panel.series.iter().map(pack).collect();
+    data.panels.push(base64(packer)?);
     Ok(json!({
         "title": panel.title,
         "unit": panel.unit,
         "series": series,
-        "data": data.len() - 1,
+        "data": data.panels.len() - 1,
     }))
 }
 
-fn pack_series(series: &Series, packer: &mut Packer) -> Value {
+fn base64(packer: Packer) -> std::io::Result<String> {
+    Ok(STANDARD.encode(packer.finish()?))
+}
+
+fn pack_series(series: &Series, packer: &mut Packer, overview: &mut Packer) -> Value {
     packer.column(series.times.iter().copied());
     let levels = levels(&series.ranges);
     let is_flat = series.ranges.iter().all(|(low, high)| low == high);
@@ -94,7 +104,22 @@ fn pack_series(series: &Series, packer: &mut Packer) -> Value {
         "flat": is_flat,
         "count": series.times.len(),
         "levels": levels.len(),
+        "overview": pack_overview(series, &levels, overview),
     })
+}
+
+/// The first level with few enough buckets to be drawn: when each begins, when it ends, and its range.
+fn pack_overview(series: &Series, levels: &[Vec<(i64, i64)>], packer: &mut Packer) -> Value {
+    let mut from_below = iter::once(&series.ranges).chain(levels);
+    let level = from_below.position(|ranges| ranges.len() <= MOST_DRAWN);
+    let level = level.unwrap_or(levels.len());
+    let ranges = level.checked_sub(1).map_or(&series.ranges, |n| &levels[n]);
+    let size = BUCKET.pow(level as u32);
+    let buckets = || series.times.chunks(size);
+    packer.column(buckets().filter_map(|bucket| bucket.first().copied()));
+    packer.column(buckets().filter_map(|bucket| bucket.last().copied()));
+    pack_ranges(ranges, packer);
+    json!({ "size": size, "count": ranges.len() })
 }
 
 fn pack_ranges(ranges: &[(i64, i64)], packer: &mut Packer) {
@@ -102,7 +127,8 @@ fn pack_ranges(ranges: &[(i64, i64)], packer: &mut Packer) {
     packer.column(ranges.iter().map(|(low, high)| high.saturating_sub(*low)));
 }
 
-fn page(title: &str, head: &Value, data: &[String]) -> String {
+/// The program stands before the panels' data, so that it runs while the browser reads them.
+fn page(title: &str, head: &Value, data: Data) -> std::io::Result<String> {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
@@ -112,18 +138,24 @@ fn page(title: &str, head: &Value, data: &[String]) -> String {
     // No text of a capture ends a script.
     let head = head.to_string().replace('<', "\\u003c");
     let title = escaped(title);
-    let data = data.iter().enumerate().map(|(number, data)| {
-        format!("<script type=\"application/octet-stream\" id=\"data-{number}\">{data}</script>\n")
-    });
-    let data: String = data.collect();
-    format!(
+    let overview = block("overview", &base64(data.overview)?);
+    let panels = data.panels.iter().enumerate();
+    let panels: String = panels
+        .map(|(number, data)| block(&number.to_string(), data))
+        .collect();
+    Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <script type=\"application/json\" id=\"head\">{head}</script>\n\
-         {data}<script>{SCRIPT}</script>\n</body>\n</html>\n"
-    )
+         {overview}<script>{SCRIPT}</script>\n{panels}</body>\n</html>\n"
+    ))
+}
+
+/// An element that the browser keeps and does not read.
+fn block(name: &str, data: &str) -> String {
+    format!("<script type=\"application/octet-stream\" id=\"data-{name}\">{data}</script>\n")
 }
 
 fn escaped(text: &str) -> String {

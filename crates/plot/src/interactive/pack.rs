@@ -11,6 +11,8 @@ const MOST: i64 = 1 << 53;
 
 /// Points of a bucket of the level below.
 pub(super) const BUCKET: usize = 4;
+/// Buckets or points of a series that are drawn at once: a few for each pixel of the width.
+pub(super) const MOST_DRAWN: usize = 4000;
 /// A level with fewer points has none above it.
 const LEAST_POINTS: usize = 2048;
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Draws the series of a captured connection. Rust has packed them (pack.rs): of each series the times, the least and the
-// greatest values, and these again of each few points on every level above. A picture never has more of them than MOST.
+// greatest values, and these again of each few points on every level above. A picture never has more of them than
+// head.most_drawn. Until a panel's points are read, its overview is drawn: the one level that stands before this program.
 "use strict";
 
-/** Buckets or points of a series that are drawn at once: a few for each pixel of the width. */
-const MOST = 4000;
 /** Height of the first panel of a column, and of the others. */
 const HEIGHTS = [420, 180];
-/** Panels of a column, in the order in which they are unpacked. */
-const PANELS = [0, 1, 2, 3];
 /** Room for the numbers of the axes. */
 const LEFT = 84;
 const BOTTOM = 22;
@@ -62,20 +59,32 @@ function reader(bytes) {
   };
 }
 
+function ranges(column, count) {
+  const low = column(count);
+  const high = column(count);
+  for (let i = 0; i < count; i++) high[i] += low[i];
+  return { low, high };
+}
+
+/** Reads all points of a series. */
 function unpack(series, column) {
   const times = column(series.count);
   const levels = [];
   let count = series.count;
   for (let level = 0; level <= series.levels; level++) {
-    const low = column(count);
     // Points of a line have one value each.
     const isFlat = level === 0 && series.flat;
-    const high = isFlat ? low : column(count);
-    if (!isFlat) for (let i = 0; i < count; i++) high[i] += low[i];
-    levels.push({ low, high });
+    const low = isFlat && column(count);
+    levels.push(isFlat ? { low, high: low } : ranges(column, count));
     count = Math.ceil(count / head.bucket);
   }
-  return { ...series, times, levels, shown: true };
+  Object.assign(series, { times, levels });
+}
+
+function unpackOverview(series, column) {
+  const { count, size } = series.overview;
+  series.overview = { size, starts: column(count), ends: column(count), ...ranges(column, count) };
+  series.shown = true;
 }
 
 /** How many of the sorted times are below. */
@@ -89,26 +98,37 @@ function below(times, time) {
   return from;
 }
 
-/** What of a series lies between two times, on the level that has few enough; a neighbour on each side, for lines. */
+/** What of the overview lies between two times, a neighbour on each side, for lines. */
+function coarse(series, view) {
+  const { size, starts, ends, low, high } = series.overview;
+  const first = Math.max(below(starts, view.from) - 1, 0);
+  const end = Math.min(below(starts, view.to) + 1, starts.length);
+  return { series, low, high, size, first, end, count: starts.length, start: (i) => starts[i], last: (i) => ends[i] };
+}
+
+/** The same of all points, on the level that has few enough. */
 function visible(series, view) {
-  const first = Math.max(below(series.times, view.from) - 1, 0);
-  const end = Math.min(below(series.times, view.to) + 1, series.times.length);
+  const { times, levels, count } = series;
+  if (!times) return coarse(series, view);
+  const from = Math.max(below(times, view.from) - 1, 0);
+  const to = Math.min(below(times, view.to) + 1, count);
   let [level, size] = [0, 1];
-  while ((end - first) / size > MOST && level + 1 < series.levels.length) {
+  while ((to - from) / size > head.most_drawn && level + 1 < levels.length) {
     level++;
     size *= head.bucket;
   }
-  const { low, high } = series.levels[level];
-  return { series, low, high, size, first: Math.floor(first / size), end: Math.ceil(end / size) };
+  const [first, end] = [Math.floor(from / size), Math.ceil(to / size)];
+  const start = (i) => times[i * size];
+  const last = (i) => times[Math.min((i + 1) * size, count) - 1];
+  return { series, ...levels[level], size, first, end, count: Math.ceil(count / size), start, last };
 }
 
 function rangeOf(parts, view) {
   let [least, most] = [Infinity, -Infinity];
-  for (const { series, low, high, size, first, end } of parts) {
+  for (const { series, low, high, first, end, start, last } of parts) {
     for (let i = first; i < end; i++) {
-      const isBefore = series.times[Math.min((i + 1) * size, series.times.length) - 1] < view.from;
-      const isAfter = series.times[i * size] > view.to;
-      if ((isBefore || isAfter) && series.draw !== "step") continue;
+      const isOutside = last(i) < view.from || start(i) > view.to;
+      if (isOutside && series.draw !== "step") continue;
       if (low[i] < least) least = low[i];
       if (high[i] > most) most = high[i];
     }
@@ -163,15 +183,14 @@ function drawAxes(context, scale, panel, view) {
 
 /** Rectangles, not paths: a path of thousands of pieces takes a software renderer minutes. */
 function drawBars(context, part, scale, isMarked) {
-  const { series, low, high, size, first, end } = part;
+  const { low, high, size, first, end, start, last } = part;
   const { x, y } = scale;
   const hasEnds = size === 1 && end - first <= MOST_WITH_ENDS;
   const width = isMarked ? 2 : 1;
   for (let i = first; i < end; i++) {
-    const last = Math.min((i + 1) * size, series.times.length) - 1;
-    const left = x(series.times[i * size]);
+    const left = x(start(i));
     const [bottom, top] = [y(low[i]), y(high[i])];
-    context.fillRect(left, top, Math.max(x(series.times[last]) - left, width), Math.max(bottom - top, 1));
+    context.fillRect(left, top, Math.max(x(last(i)) - left, width), Math.max(bottom - top, 1));
     if (hasEnds) for (const end of [bottom, top]) context.fillRect(left - 3, end - 0.5, 7, 1);
     if (isMarked && size === 1) context.fillRect(left - 2, top - 3, 6, 6);
   }
@@ -179,12 +198,12 @@ function drawBars(context, part, scale, isMarked) {
 
 /** Steps are rectangles, too. */
 function drawSteps(context, part, scale, to) {
-  const { series, low, high, size, first, end } = part;
+  const { low, high, size, first, end, count, start } = part;
   const { x, y } = scale;
   for (let i = first; i < end; i++) {
-    const isLast = (i + 1) * size >= series.times.length;
-    const from = x(series.times[i * size]);
-    const until = isLast ? x(to) : x(series.times[(i + 1) * size]);
+    const isLast = i + 1 === count;
+    const from = x(start(i));
+    const until = x(isLast ? to : start(i + 1));
     const next = isLast ? high[i] : low[i + 1];
     const [top, bottom] = [y(Math.max(high[i], size > 1 ? high[i] : next)), y(Math.min(low[i], next))];
     if (size > 1) context.fillRect(from, top, Math.max(until - from, 1), Math.max(bottom - top, 1.5));
@@ -196,13 +215,13 @@ function drawSteps(context, part, scale, to) {
 }
 
 function drawLine(context, part, scale) {
-  const { series, low, high, size, first, end } = part;
+  const { low, high, first, end, start } = part;
   const { x, y } = scale;
   context.lineWidth = 1.5;
   for (let from = first; from < end; from += PIECES) {
     context.beginPath();
     for (let i = from; i < Math.min(from + PIECES + 1, end); i++) {
-      const at = x(series.times[i * size]);
+      const at = x(start(i));
       context.lineTo(at, y(low[i]));
       if (high[i] !== low[i]) context.lineTo(at, y(high[i]));
     }
@@ -211,11 +230,11 @@ function drawLine(context, part, scale) {
 }
 
 function drawDots(context, part, scale) {
-  const { series, low, high, size, first, end } = part;
+  const { low, high, first, end, start } = part;
   const { x, y } = scale;
   for (let i = first; i < end; i++) {
     const top = y(high[i]);
-    context.fillRect(x(series.times[i * size]) - 1, top - 1, 2, y(low[i]) - top + 2);
+    context.fillRect(x(start(i)) - 1, top - 1, 2, y(low[i]) - top + 2);
   }
 }
 
@@ -290,7 +309,7 @@ function text(value, unit) {
 function readout(panel, time, view) {
   const near = ((view.to - view.from) / panel.canvas.clientWidth) * 4;
   const said = [`at ${(time / 1e9).toFixed(6)} s`];
-  for (const series of panel.series.filter((one) => one.shown)) {
+  for (const series of panel.series.filter((one) => one.shown && one.times)) {
     const after = below(series.times, time);
     const isHeld = series.draw === "step" || series.draw === "line";
     const before = Math.max(isHeld && series.times[after] !== time ? after - 1 : after, 0);
@@ -305,23 +324,14 @@ function readout(panel, time, view) {
 
 /** The part of time that all panels show. */
 class View {
-  constructor(changed) {
-    Object.assign(this, { all: { from: 0, to: LEAST_NS }, from: 0, to: LEAST_NS, changed, isEmpty: true });
-  }
-
-  /** There is a panel more; who has zoomed keeps what is shown. */
-  hold(panel) {
-    const isWhole = this.from === this.all.from && this.to === this.all.to;
-    const firsts = panel.series.map((series) => series.times[0]);
-    const lasts = panel.series.map((series) => series.times[series.count - 1]);
-    if (firsts.length === 0) return;
-    const room = this.isEmpty ? 0 : this.room;
-    const from = Math.min(...firsts, this.isEmpty ? Infinity : this.all.from + room);
-    const to = Math.max(...lasts, this.isEmpty ? -Infinity : this.all.to - room);
-    this.room = Math.max((to - from) * 0.01, LEAST_NS);
-    this.all = { from: from - this.room, to: to + this.room };
-    this.isEmpty = false;
-    if (isWhole) Object.assign(this, this.all);
+  constructor(panels, changed) {
+    const overviews = panels.flatMap((panel) => panel.series.map((series) => series.overview));
+    const from = overviews.reduce((least, { starts }) => Math.min(least, starts[0]), Infinity);
+    const to = overviews.reduce((most, { ends }) => Math.max(most, ends.at(-1)), -Infinity);
+    const isEmpty = overviews.length === 0;
+    const room = isEmpty ? 0 : Math.max((to - from) * 0.01, LEAST_NS);
+    this.all = isEmpty ? { from: 0, to: LEAST_NS } : { from: from - room, to: to + room };
+    Object.assign(this, this.all, { changed });
   }
 
   set(from, to) {
@@ -406,6 +416,7 @@ function build(column, parent) {
     element("p", `${column.left_out} later segments are not drawn: too many to hold`, section, "left-out");
   }
   column.panels.forEach((panel, number) => {
+    panel.number = number;
     element("h3", panel.title, section);
     panel.legend = element("div", "", section, "legend");
     panel.canvas = element("canvas", "", section);
@@ -418,14 +429,31 @@ function build(column, parent) {
   return column.panels;
 }
 
-async function unpackPanel(panel) {
-  const data = document.getElementById(`data-${panel.data}`);
+/** The columns of numbers of one block, which are read once. */
+async function columnsOf(name) {
+  const data = document.getElementById(`data-${name}`);
   const column = reader(await inflated(bytesOf(data.textContent)));
   data.remove();
-  panel.series = panel.series.map((series) => unpack(series, column));
+  return column;
 }
 
-async function main() {
+/** Until the next picture is on the screen. */
+const nextPicture = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+
+/** One panel after another, with a picture in between. */
+async function unpackPanels(panels, redraw) {
+  if (document.readyState === "loading") {
+    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve));
+  }
+  for (const panel of panels) {
+    await nextPicture();
+    const column = await columnsOf(panel.data);
+    for (const series of panel.series) unpack(series, column);
+    redraw();
+  }
+}
+
+function addHeader() {
   const top = element("header", "", document.body);
   element("h1", head.title, top);
   const since = new Date(Number(BigInt(head.first_ns) / 1000000n));
@@ -436,44 +464,52 @@ async function main() {
   const reading = "Each bar is a segment, over the bytes that it carries, when it passed the capture. Below the ACK line all " +
     "is acknowledged; the edge is how far the receiver allows; what lies between the ACK line and the newest bar is outstanding.";
   element("p", reading, document.body);
-  const columns = head.columns;
-  // The first panels are seen while the others are unpacked.
-  const ready = [];
+  return element("span", "all points are being read: what is drawn is the overview", top);
+}
+
+/** Draws all panels, at most once for each picture of the screen; says in the document what it drew. */
+function drawer(panels, view) {
   let isAsked = false;
-  const redraw = () => {
-    if (isAsked) return;
-    isAsked = true;
-    requestAnimationFrame(() => {
-      isAsked = false;
-      const from = performance.now();
-      for (const panel of ready) drawPanel(panel, view);
-      Object.assign(document.body.dataset, {
-        drawMs: (performance.now() - from).toFixed(1),
-        fromNs: String(view.from),
-        toNs: String(view.to),
-        draws: String(Number(document.body.dataset.draws ?? 0) + 1),
-      });
-      if (ready.length > 0) document.body.dataset.openMs ??= (performance.now() - started).toFixed(1);
+  const { dataset } = document.body;
+  const draw = () => {
+    isAsked = false;
+    const from = performance.now();
+    for (const panel of panels) drawPanel(panel, view);
+    Object.assign(dataset, {
+      drawMs: (performance.now() - from).toFixed(1),
+      fromNs: String(view.from),
+      toNs: String(view.to),
+      draws: String(Number(dataset.draws ?? 0) + 1),
     });
+    dataset.openMs ??= (performance.now() - started).toFixed(1);
   };
-  const main = element("main", "", document.body);
-  main.id = "columns";
-  const rows = columns.map((one) => build(one, main));
-  const view = new View(redraw);
-  const inTurn = PANELS.flatMap((number) => rows.flatMap((panels) => panels[number] ?? []));
+  return () => {
+    if (!isAsked) requestAnimationFrame(draw);
+    isAsked = true;
+  };
+}
+
+async function main() {
+  const hint = addHeader();
+  hint.setAttribute("role", "status");
+  const parent = element("main", "", document.body);
+  parent.id = "columns";
+  const panels = head.columns.flatMap((one) => build(one, parent));
+  const column = await columnsOf("overview");
+  for (const panel of panels) panel.series.forEach((series) => unpackOverview(series, column));
+  const view = new View(panels, () => redraw());
+  const redraw = drawer(panels, view);
+  for (const panel of panels) {
+    legend(panel, panel.legend, redraw);
+    listen(panel, view);
+  }
   document.addEventListener("keydown", (event) => {
     if (event.target === document.body) onKey(event, view);
   });
-  new ResizeObserver(redraw).observe(main);
-  for (const panel of inTurn) {
-    await unpackPanel(panel);
-    legend(panel, panel.legend, redraw);
-    view.hold(panel);
-    listen(panel, view);
-    ready.push(panel);
-    redraw();
-    await new Promise((resolve) => setTimeout(resolve));
-  }
+  new ResizeObserver(redraw).observe(parent);
+  await unpackPanels(panels.toSorted((a, b) => a.number - b.number), redraw);
+  await nextPicture();
+  hint.remove();
   document.body.dataset.wholeMs = (performance.now() - started).toFixed(1);
 }
 
