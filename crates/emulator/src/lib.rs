@@ -52,5 +52,5 @@ pub use namespace::{Namespace, NamespaceError, remove_namespace};
 pub use network::{Network, UpError};
 pub use observer::ObservationOptions;
 pub use stats::{DirectionStats, LinkStats, Stats};
-pub use topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError};
+pub use topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError, WireSpec};
 pub use tun::Tun;

@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
@@ -124,6 +124,11 @@ impl Namespace {
     /// The name under which `ip netns` shows it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The kernel's handle on it.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// A command that will run inside. Nothing but the network is another: same files, same pids.

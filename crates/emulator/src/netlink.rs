@@ -2,9 +2,10 @@
 //! What `ip link`, `ip addr` and `ip route` would do, over netlink, in the namespace of the caller.
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use fatpath_netlink::{
-    EMULATED_LINK, IFLA_IFALIAS, NLM_F_CREATE, NLM_F_EXCL, Request, family, octets,
+    EMULATED_LINK, IFLA_IFALIAS, NLM_F_CREATE, NLM_F_EXCL, Request, family, octets, push_attribute,
 };
 use ipnet::IpNet;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
@@ -13,13 +14,26 @@ use crate::topology::RouteSpec;
 
 const LOOPBACK_INDEX: u32 = 1;
 
-// linux/rtnetlink.h, if_link.h and if_addr.h
+// linux/rtnetlink.h, if_link.h, veth.h and if_addr.h
+const RTM_NEWLINK: u16 = 16;
 const RTM_SETLINK: u16 = 19;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const IFF_UP: u32 = 1;
+const IFF_NOARP: u32 = 0x80;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+/// Of `struct ifinfomsg`.
+const HEADER_BYTES: usize = 16;
+/// Of both ends of a veth pair: without ARP, the kernel addresses frames to the sender's own address.
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_F_NODAD: u8 = 2;
@@ -47,7 +61,28 @@ impl Netlink {
         self.0.request(set_link(LOOPBACK_INDEX, IFF_UP))
     }
 
-    /// Sets a device up with an MTU in bytes and a transmit queue in packets. One request would set
+    /// Makes a veth pair, one device here and one in the namespace `other`, both of this name.
+    pub(crate) fn add_veth(&self, name: &str, other: BorrowedFd) -> io::Result<()> {
+        let name = [name.as_bytes(), &[0]].concat();
+        let mut peer = vec![0; HEADER_BYTES];
+        push_attribute(&mut peer, IFLA_IFNAME, &name);
+        push_attribute(&mut peer, IFLA_ADDRESS, &MAC);
+        push_attribute(&mut peer, IFLA_NET_NS_FD, &other.as_raw_fd().to_ne_bytes());
+        let mut data = vec![];
+        push_attribute(&mut data, VETH_INFO_PEER, &peer);
+        let mut info = vec![];
+        push_attribute(&mut info, IFLA_INFO_KIND, b"veth");
+        push_attribute(&mut info, IFLA_INFO_DATA, &data);
+        let request = Request::new(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL)
+            .bytes(&[0; HEADER_BYTES])
+            .attribute(IFLA_IFNAME, &name)
+            .attribute(IFLA_ADDRESS, &MAC)
+            .attribute(IFLA_LINKINFO, &info);
+        self.0.request(request)
+    }
+
+    /// Sets a device up with an MTU in bytes and a transmit queue in packets, and without ARP and neighbour discovery: a
+    /// link has one neighbour, and nothing but programs' packets. One request would set
     /// it up first and then, for the sake of the queue, stop it for a moment, in which the kernel's
     /// own first packets may be dropped.
     pub(crate) fn set_up(&self, index: u32, mtu: u32, txqueuelen: u32) -> io::Result<()> {
@@ -56,7 +91,7 @@ impl Netlink {
             .attribute(IFLA_TXQLEN, &txqueuelen.to_ne_bytes())
             .attribute(IFLA_IFALIAS, EMULATED_LINK.as_bytes());
         self.0.request(sizes)?;
-        self.0.request(set_link(index, IFF_UP))
+        self.0.request(set_link(index, IFF_UP | IFF_NOARP))
     }
 
     /// Gives a device an address, usable at once: no duplicate can be on a link of two.

@@ -13,13 +13,16 @@ use crate::link::Link;
 use crate::namespace::{Namespace, NamespaceError, remove_namespace};
 use crate::netlink::{Netlink, device_index};
 use crate::stats::Stats;
-use crate::topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError};
+use crate::topology::{End, HostSpec, LinkSpec, RouteSpec, Topology, TopologyError, WireSpec};
 use crate::tun::Tun;
 
 /// Transmit queue of a device, in packets. The TUN ring must never drop what TCP has in flight
 /// before the emulated queue sees it: 10,000 packets are a bandwidth-delay product of 15 MB even
 /// without offload, and 640 MB with it.
 const TXQUEUELEN: u32 = 10_000;
+
+/// For messages.
+const OPENING: &str = "opening netlink";
 
 /// A network that is up: namespaces, devices, addresses and routes. Dropping it takes all down.
 #[derive(Debug)]
@@ -102,9 +105,16 @@ impl Network {
         for host in &topology.hosts {
             network.hosts.push(Host::create(host)?);
         }
+        for wire in &topology.wires {
+            network.join(wire)?;
+        }
         let mut tuns = HashMap::new();
         for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
-            tuns.extend(host.namespace.run(|| set_up(spec, &topology.links))??);
+            tuns.extend(host.namespace.run(|| set_up(spec, topology))??);
+        }
+        // A neighbour can be named when all devices are up.
+        for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
+            host.namespace.run(|| add_routes(spec))??;
         }
         for (index, link) in topology.links.iter().enumerate() {
             let tun = |end| tuns.remove(&(index, end));
@@ -116,6 +126,17 @@ impl Network {
             });
         }
         Ok(network)
+    }
+
+    /// Makes the two devices of a wire, one in each host.
+    fn join(&self, wire: &WireSpec) -> Result<(), UpError> {
+        let [one, other] = wire.ends.each_ref();
+        let other = self.namespace_of(&other.host);
+        let made = self.namespace_of(&one.host).run(|| {
+            let netlink = Netlink::open()?;
+            netlink.add_veth(&wire.name, other.as_fd())
+        })?;
+        made.map_err(|error| device_error(&wire.name, one, "making the veth pair", error))
     }
 
     /// The namespace of a host, by the host's name in the topology.
@@ -237,31 +258,33 @@ impl Drop for Host {
 /// A link, and which of its ends, by their indices.
 type Place = (usize, usize);
 
-/// Inside a host: makes all that it has. Returns its devices.
-fn set_up(host: &HostSpec, links: &[LinkSpec]) -> Result<Vec<(Place, Tun)>, UpError> {
-    let failed = |doing| {
-        move |error| UpError::Host {
-            host: host.name.clone(),
-            doing,
-            error,
-        }
-    };
+/// Inside a host: makes its devices for links, and sets those of wires up. Returns the devices for links.
+fn set_up(host: &HostSpec, topology: &Topology) -> Result<Vec<(Place, Tun)>, UpError> {
     if host.forwarding {
-        forward_for_others().map_err(failed("setting forwarding sysctls"))?;
+        forward_for_others().map_err(host_error(host, "setting forwarding sysctls"))?;
     }
-    let netlink = Netlink::open().map_err(failed("opening netlink"))?;
+    let netlink = Netlink::open().map_err(host_error(host, OPENING))?;
     let mut tuns = vec![];
-    for (index, link) in links.iter().enumerate() {
+    for (index, link) in topology.links.iter().enumerate() {
         for (number, end) in link.ends.iter().enumerate() {
             if end.host == host.name {
                 tuns.push(((index, number), attach(&netlink, link, end)?));
             }
         }
     }
-    host.routes
-        .iter()
-        .try_for_each(|route| add_route(&netlink, host, route))?;
+    for wire in &topology.wires {
+        for end in wire.ends.iter().filter(|end| end.host == host.name) {
+            configure(&netlink, &wire.name, wire.mtu, end)?;
+        }
+    }
     Ok(tuns)
+}
+
+/// Inside a host whose devices are up.
+fn add_routes(host: &HostSpec) -> Result<(), UpError> {
+    let netlink = Netlink::open().map_err(host_error(host, OPENING))?;
+    let mut routes = host.routes.iter();
+    routes.try_for_each(|route| add_route(&netlink, host, route))
 }
 
 /// Before there are devices, which take it over.
@@ -276,19 +299,25 @@ fn forward_for_others() -> io::Result<()> {
 
 /// Makes the device of one end of a link, up and with its addresses.
 fn attach(netlink: &Netlink, link: &LinkSpec, end: &End) -> Result<Tun, UpError> {
-    let failed = |doing| move |error| device_error(link, end, doing, error);
     let tun = Tun::open(&link.name).map_err(|error| tun_error(link, end, error))?;
-    quieten(&link.name, end).map_err(failed("setting IPv6 sysctls"))?;
-    let index = device_index(&link.name).map_err(failed("finding the device"))?;
+    configure(netlink, &link.name, link.mtu, end)?;
+    Ok(tun)
+}
+
+/// Sets a device up, with the addresses of this end.
+fn configure(netlink: &Netlink, device: &str, mtu: u32, end: &End) -> Result<(), UpError> {
+    let failed = |doing| move |error| device_error(device, end, doing, error);
+    quieten(device, end).map_err(failed("setting IPv6 sysctls"))?;
+    let index = device_index(device).map_err(failed("finding the device"))?;
     netlink
-        .set_up(index, link.mtu, TXQUEUELEN)
+        .set_up(index, mtu, TXQUEUELEN)
         .map_err(failed("setting the device up"))?;
     for address in end.addresses() {
         netlink
             .add_address(index, address)
             .map_err(failed("adding an address"))?;
     }
-    Ok(tun)
+    Ok(())
 }
 
 /// Keeps packets that no program sent off the path: without IPv6 addresses there is no IPv6, and
@@ -332,13 +361,21 @@ fn tun_error(link: &LinkSpec, end: &End, error: io::Error) -> UpError {
         io::ErrorKind::PermissionDenied => UpError::NotPermitted {
             link: link.name.clone(),
         },
-        _ => device_error(link, end, "making the TUN device", error),
+        _ => device_error(&link.name, end, "making the TUN device", error),
     }
 }
 
-fn device_error(link: &LinkSpec, end: &End, doing: &'static str, error: io::Error) -> UpError {
+fn host_error(host: &HostSpec, doing: &'static str) -> impl Fn(io::Error) -> UpError {
+    move |error| UpError::Host {
+        host: host.name.clone(),
+        doing,
+        error,
+    }
+}
+
+fn device_error(link: &str, end: &End, doing: &'static str, error: io::Error) -> UpError {
     UpError::Device {
-        link: link.name.clone(),
+        link: link.to_owned(),
         host: end.host.clone(),
         doing,
         error,

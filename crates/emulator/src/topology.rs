@@ -15,6 +15,8 @@ pub struct Topology {
     pub hosts: Vec<HostSpec>,
     /// The links; any number, also several between two hosts.
     pub links: Vec<LinkSpec>,
+    /// Links that the kernel carries.
+    pub wires: Vec<WireSpec>,
 }
 
 /// A host: a network namespace with its routes.
@@ -53,6 +55,18 @@ pub struct LinkSpec {
     pub exact: bool,
     /// What happens to packets from `ends[0]` to `ends[1]`, and back.
     pub directions: [ChainSpec; 2],
+}
+
+/// A link that the kernel carries at once, without the forwarder: a veth pair, each end named like the link. Nothing
+/// happens to packets, and none is counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireSpec {
+    /// As of [`LinkSpec`].
+    pub name: String,
+    /// The two ends.
+    pub ends: [End; 2],
+    /// As of [`LinkSpec`].
+    pub mtu: u32,
 }
 
 /// One end of a link.
@@ -116,28 +130,57 @@ impl Topology {
     pub fn check(&self) -> Result<(), TopologyError> {
         unique("host", self.hosts.iter().map(|host| &host.name))?;
         unique("namespace", self.hosts.iter().map(|host| &host.netns))?;
-        unique("link", self.links.iter().map(|link| &link.name))?;
-        self.links.iter().try_for_each(|link| self.check_link(link))
+        let pairs = || {
+            let links = self.links.iter().map(Pair::of_link);
+            links.chain(self.wires.iter().map(Pair::of_wire))
+        };
+        unique("link", pairs().map(|pair| pair.name))?;
+        pairs().try_for_each(|pair| self.check_pair(pair))?;
+        self.links.iter().try_for_each(LinkSpec::check)
     }
 
-    fn check_link(&self, link: &LinkSpec) -> Result<(), TopologyError> {
-        for end in &link.ends {
+    fn check_pair(&self, pair: Pair) -> Result<(), TopologyError> {
+        for end in pair.ends {
             if !self.hosts.iter().any(|host| host.name == end.host) {
-                let (link, host) = (link.name.clone(), end.host.clone());
+                let (link, host) = (pair.name.clone(), end.host.clone());
                 return Err(TopologyError::UnknownHost { link, host });
             }
         }
-        link.check()
+        pair.check()
     }
 }
 
-impl LinkSpec {
-    fn check(&self) -> Result<(), TopologyError> {
+/// Two devices that are one link, whoever carries it.
+#[derive(Clone, Copy)]
+struct Pair<'t> {
+    name: &'t String,
+    ends: &'t [End; 2],
+    mtu: u32,
+}
+
+impl<'t> Pair<'t> {
+    fn of_link(link: &'t LinkSpec) -> Pair<'t> {
+        Pair {
+            name: &link.name,
+            ends: &link.ends,
+            mtu: link.mtu,
+        }
+    }
+
+    fn of_wire(wire: &'t WireSpec) -> Pair<'t> {
+        Pair {
+            name: &wire.name,
+            ends: &wire.ends,
+            mtu: wire.mtu,
+        }
+    }
+
+    fn check(self) -> Result<(), TopologyError> {
         let link = || self.name.clone();
         if self.ends[0].host == self.ends[1].host {
             return Err(TopologyError::Loop(link()));
         }
-        if !is_device_name(&self.name) {
+        if !is_device_name(self.name) {
             return Err(TopologyError::DeviceName(link()));
         }
         let least = if self.ends.iter().any(|end| end.ipv6.is_some()) {
@@ -152,8 +195,14 @@ impl LinkSpec {
                 least,
             });
         }
+        Ok(())
+    }
+}
+
+impl LinkSpec {
+    fn check(&self) -> Result<(), TopologyError> {
         let direction = |error| TopologyError::Direction {
-            link: link(),
+            link: self.name.clone(),
             error,
         };
         self.directions

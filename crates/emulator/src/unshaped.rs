@@ -55,6 +55,7 @@ pub fn two_hosts(run_name: &str, direction: &ChainSpec) -> Topology {
         ipv6: ipnet::Ipv6Net::new([0xfd00, 0x99, 0, 0, 0, 0, 0, number.into()].into(), 64).ok(),
     };
     Topology {
+        wires: vec![],
         hosts: vec![host("client"), host("server")],
         links: vec![LinkSpec {
             name: "wan".into(),

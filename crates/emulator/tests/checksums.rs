@@ -210,6 +210,7 @@ fn routed_path(run_name: &str, there: ChainSpec) -> Topology {
         directions: [there, ChainSpec::default()],
     };
     Topology {
+        wires: vec![],
         hosts: vec![
             host(
                 "client",

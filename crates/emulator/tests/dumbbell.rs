@@ -52,7 +52,12 @@ fn dumbbell(run_name: &str) -> Topology {
             hosts.push(host(name, default_routes(side, number), false));
         }
     }
-    Topology { hosts, links }
+    let wires = vec![];
+    Topology {
+        hosts,
+        links,
+        wires,
+    }
 }
 
 fn end(host: &str, side: u8, number: u8, last: u8) -> End {

@@ -13,8 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fatpath_emulator::{
-    CellSpec, ChainSpec, Control, DropCause, ForwardOptions, Namespace, NamespaceError, Network,
-    RouteSpec, TopologyError, UpError, remove_namespace, unshaped,
+    CellSpec, ChainSpec, Control, DropCause, End, ForwardOptions, HostSpec, Namespace,
+    NamespaceError, Network, RouteSpec, TopologyError, UpError, WireSpec, remove_namespace,
+    unshaped,
 };
 use support::{PATIENCE, can_run, run_name, set_segment_bytes, with_network};
 
@@ -219,6 +220,83 @@ fn an_idle_path_delays_by_what_was_set() {
         "added by the machine, median: {:?}",
         round_trips[25] - Duration::from_millis(20)
     );
+}
+
+/// client, an emulated link, server as a router, a wire, and a host behind it.
+#[test]
+fn a_wire_carries_packets_without_the_forwarder() {
+    if !can_run("a_wire_carries_packets_without_the_forwarder") {
+        return;
+    }
+    let run = run_name("wire");
+    let mut topology = unshaped::two_hosts(&run, &ChainSpec::of([CellSpec::delay(5_000_000)]));
+    let end = |host: &str, number| End {
+        host: host.into(),
+        ipv4: ipnet::Ipv4Net::new([10, 98, 0, number].into(), 24).ok(),
+        ipv6: ipnet::Ipv6Net::new([0xfd00, 0x98, 0, 0, 0, 0, 0, number.into()].into(), 64).ok(),
+    };
+    topology.wires.push(WireSpec {
+        name: "near".into(),
+        ends: [end("server", 1), end("behind", 2)],
+        mtu: 1400,
+    });
+    let routes = |all: [(&str, &str); 2]| {
+        let spec = |(to, via): (&str, &str)| RouteSpec {
+            to: to.parse().unwrap(),
+            via: via.parse().unwrap(),
+        };
+        all.map(spec).to_vec()
+    };
+    topology.hosts[0].routes = routes([
+        ("10.98.0.0/24", "10.99.0.2"),
+        ("fd00:98::/64", "fd00:99::2"),
+    ]);
+    topology.hosts[1].forwarding = true;
+    topology.hosts.push(HostSpec {
+        name: "behind".into(),
+        netns: format!("{run}-behind"),
+        routes: routes([
+            ("10.99.0.0/24", "10.98.0.1"),
+            ("fd00:99::/64", "fd00:98::1"),
+        ]),
+        forwarding: false,
+    });
+    let ((), stats) = with_network(&topology, |network| {
+        for behind in ["10.98.0.2", "fd00:98::2"] {
+            let ping = ["-c", "3", "-i", "0.2", "-W", "5", behind];
+            let mut ping = network
+                .host("client")
+                .unwrap()
+                .command("ping")
+                .args(ping)
+                .output();
+            let said = ping.as_mut().unwrap();
+            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            assert!(said.contains(" 3 received"), "{said}");
+        }
+        let shown = network
+            .host("behind")
+            .unwrap()
+            .command("ip")
+            .args(["-d", "link"])
+            .output();
+        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+        assert!(
+            shown.contains("near@") && shown.contains("veth") && shown.contains("mtu 1400"),
+            "{shown}"
+        );
+    });
+    let links: Vec<_> = stats.links.iter().map(|link| &*link.name).collect();
+    assert_eq!(links, ["wan"], "a wire is not counted");
+    let gone = Namespace::open(&format!("{run}-behind"));
+    assert!(matches!(gone, Err(NamespaceError::NotFound(_))));
+
+    topology.wires[0].name = "wan".into();
+    let refused = Network::up(&topology);
+    assert!(matches!(
+        refused,
+        Err(UpError::Topology(TopologyError::NameTwice { .. }))
+    ));
 }
 
 fn round_trip(near: &UdpSocket, far: &UdpSocket) -> io::Result<Duration> {

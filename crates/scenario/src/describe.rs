@@ -41,6 +41,7 @@ mod tests {
             between: ["a".into(), "b".into()],
             mtu_bytes: 1500,
             exact: false,
+            emulated: true,
             directions: [there, ChainSpec::default()],
         };
         insta::assert_snapshot!(directions(&link).join("\n"), @r"

@@ -124,6 +124,8 @@ pub struct Link {
     pub mtu_bytes: u16,
     /// Super-packets are split always.
     pub exact: bool,
+    /// The emulator carries it; else the kernel does, at once, and nothing happens to packets.
+    pub emulated: bool,
     /// From `between[0]` to `between[1]`, and back.
     pub directions: [ChainSpec; 2],
 }

@@ -31,6 +31,7 @@ pub(super) fn link(
     section.take("between");
     let mtu_bytes = section.whole("mtu", 1280..=65535).unwrap_or(1500) as u16;
     let exact = section.flag("exact").unwrap_or(false);
+    let emulated = section.flag("emulated").unwrap_or(true);
     let seed = section.whole("seed", 0..=u64::MAX >> 2).unwrap_or(1);
     let courses = courses(&mut section, files)?;
     section.finish()?;
@@ -49,14 +50,21 @@ pub(super) fn link(
         let checked = direction.check();
         checked.map_err(|error| section.refusal_here(error.to_string()))?;
     }
+    let is_plain = !exact && directions.iter().all(|one| one.cells.is_empty());
+    if !emulated && !is_plain {
+        return Err(section.refusal_here(format!("emulated = false: {PLAIN}")));
+    }
     Ok(Link {
         name: name.to_owned(),
         between,
         mtu_bytes,
         exact,
+        emulated,
         directions,
     })
 }
+
+const PLAIN: &str = "the kernel carries this link at once, and nothing can happen to its packets";
 
 /// In place of a link whose table is wrong, so that the tables that name it are read too.
 pub(super) fn unread(name: String, between: [String; 2]) -> Link {
@@ -65,6 +73,7 @@ pub(super) fn unread(name: String, between: [String; 2]) -> Link {
         between,
         mtu_bytes: 1500,
         exact: false,
+        emulated: true,
         directions: [ChainSpec::of([]), ChainSpec::of([])],
     }
 }
@@ -124,6 +133,9 @@ pub(super) fn change(
     mut section: Section,
     files: &NamedFiles,
 ) -> Result<Link, Refusal> {
+    if !link.emulated {
+        return Err(section.refusal_here(format!("link {}: {PLAIN}", link.name)));
+    }
     let both = Stage::take(&mut section, files);
     let mut one_way = |key| match section.take(key) {
         None => Ok(both.clone()),

@@ -506,6 +506,7 @@ mod tests {
                     between: [name(one), name(other)],
                     mtu_bytes: 1500,
                     exact: false,
+                    emulated: true,
                     directions: [ChainSpec::default(), ChainSpec::default()],
                 },
             );

@@ -500,6 +500,28 @@ fn a_file_with_too_many_cases_is_refused_before_they_are_made() {
 }
 
 #[test]
+fn nothing_happens_on_a_link_that_the_kernel_carries() {
+    let near = |more: &str| {
+        with(&format!(
+            "[hosts.c]\n[links.near]\nbetween = [\"b\", \"c\"]\nemulated = false\n{more}"
+        ))
+    };
+    let links = &parse(&near("mtu = 1400")).unwrap().cases[0].links;
+    let emulated = links.iter().map(|link| link.emulated);
+    assert_eq!(emulated.collect::<Vec<_>>(), [true, false]);
+    let refused = [
+        "loss = \"1%\"",
+        "exact = true",
+        "backward.delay = \"1ms\"",
+        "[[change]]\nat = \"1s\"\nlink = \"near\"\nloss = \"1%\"",
+    ];
+    for more in refused {
+        let told = told(&near(more));
+        assert!(told.contains("nothing can happen to its packets"), "{told}");
+    }
+}
+
+#[test]
 fn long_lists_are_refused() {
     let changes = "[[change]]\nat = \"1s\"\nlink = \"wan\"\n".repeat(1_001);
     assert!(told(&with(&changes)).contains("change: there are 1001; at most 1000"));

@@ -288,6 +288,7 @@ mod tests {
             between: ["a".into(), "b".into()],
             mtu_bytes: 1500,
             exact: false,
+            emulated: true,
             directions: [ChainSpec::default(), ChainSpec::default()],
         };
         let links = names.iter().map(link).collect();

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fatpath_emulator::{
-    End, HostSpec, LinkSpec, Namespace, NamespaceError, RouteSpec, Topology, remove_namespace,
+    End, HostSpec, LinkSpec, Namespace, NamespaceError, RouteSpec, Topology, WireSpec,
+    remove_namespace,
 };
 use fatpath_scenario::plan::{self, Plan, Route};
 use fatpath_scenario::{Host, Link};
@@ -25,13 +26,15 @@ pub fn topology(plan: &Plan) -> Topology {
             .iter()
             .map(|host| host_spec(plan, host))
             .collect(),
-        links: plan
-            .links
-            .iter()
-            .enumerate()
-            .map(|(index, link)| link_spec(index, link))
-            .collect(),
+        links: links(plan, true).map(link_spec).collect(),
+        wires: links(plan, false).map(wire_spec).collect(),
     }
+}
+
+/// With their places, which give the addresses.
+fn links(plan: &Plan, emulated: bool) -> impl Iterator<Item = (usize, &Link)> {
+    let all = plan.links.iter().enumerate();
+    all.filter(move |(_, link)| link.emulated == emulated)
 }
 
 fn host_spec(plan: &Plan, host: &Host) -> HostSpec {
@@ -47,18 +50,30 @@ fn route(Route { to, via }: Route) -> RouteSpec {
     RouteSpec { to, via }
 }
 
-fn link_spec(index: usize, link: &Link) -> LinkSpec {
+fn link_spec((index, link): (usize, &Link)) -> LinkSpec {
     LinkSpec {
         name: link.name.clone(),
-        ends: [0, 1].map(|end| End {
-            host: link.between[end].clone(),
-            ipv4: Some(plan::ipv4(index, end)),
-            ipv6: Some(plan::ipv6(index, end)),
-        }),
+        ends: ends(index, link),
         mtu: link.mtu_bytes.into(),
         exact: link.exact,
         directions: link.directions.clone(),
     }
+}
+
+fn wire_spec((index, link): (usize, &Link)) -> WireSpec {
+    WireSpec {
+        name: link.name.clone(),
+        ends: ends(index, link),
+        mtu: link.mtu_bytes.into(),
+    }
+}
+
+fn ends(index: usize, link: &Link) -> [End; 2] {
+    [0, 1].map(|end| End {
+        host: link.between[end].clone(),
+        ipv4: Some(plan::ipv4(index, end)),
+        ipv6: Some(plan::ipv6(index, end)),
+    })
 }
 
 /// The cgroup-2 folder in which a lab's programs run.
