@@ -67,6 +67,9 @@ pub struct SendArguments {
     /// So much by each connection, again and again, with a pause in between
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "bytes", requires = "every")]
     chunk: Option<u64>,
+    /// So much as the first chunk, in the place of --chunk
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "chunk")]
+    first_chunk: Option<u64>,
     /// From the beginning of a chunk to that of the next one, if all of it has arrived by then
     #[arg(long, value_name = "TIME", value_parser = time_ns, requires = "chunk")]
     every: Option<u64>,
@@ -176,6 +179,7 @@ fn load(arguments: &SendArguments) -> Load {
     match (arguments.chunk, arguments.bytes) {
         (Some(bytes), _) => Load::Chunks(Chunks {
             bytes,
+            first_bytes: arguments.first_chunk.unwrap_or(bytes),
             every: Duration::from_nanos(arguments.every.unwrap_or(0)),
             count: arguments.count,
         }),

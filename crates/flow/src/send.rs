@@ -45,6 +45,7 @@ pub(crate) enum Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunks {
     pub(crate) bytes: u64,
+    pub(crate) first_bytes: u64,
     /// From the beginning of one to that of the next, if all of it has arrived by then.
     pub(crate) every: Duration,
     /// `None`: until the flow ends.
@@ -191,6 +192,7 @@ impl Giving {
     fn of(load: Load) -> Giving {
         let once = |bytes| Chunks {
             bytes,
+            first_bytes: bytes,
             every: Duration::ZERO,
             count: Some(1),
         };
@@ -227,10 +229,20 @@ impl Giving {
         if self.is_all_given() || now < due {
             return due;
         }
-        end.send(Extent {
+        let Chunks {
+            bytes, first_bytes, ..
+        } = self.chunk;
+        let extent = |offset, bytes| Extent {
             object: 0,
-            offset: self.given.saturating_mul(self.chunk.bytes),
-            bytes: self.chunk.bytes,
+            offset,
+            bytes,
+        };
+        end.send(match self.given.checked_sub(1) {
+            None => extent(0, first_bytes),
+            Some(whole) => extent(
+                first_bytes.saturating_add(whole.saturating_mul(bytes)),
+                bytes,
+            ),
         });
         self.given += 1;
         self.begun = Some(now);

@@ -221,6 +221,7 @@ fn source(section: &mut Section, kind: Kind) -> Source {
         },
         Kind::Chunks => Source::Chunks {
             chunk_bytes: section.needed("chunk", units::data_bytes),
+            first_chunk_bytes: section.optional("first_chunk", units::data_bytes),
             every_ns: section.needed("every", units::moment_ns),
             count: section.whole("count", 1..=1_000_000_000),
         },

@@ -237,9 +237,13 @@ impl Source {
             Source::Bulk { bytes, .. } => unless(bytes != Some(0), "bytes: give more than 0"),
             Source::Chunks {
                 chunk_bytes,
+                first_chunk_bytes,
                 every_ns,
                 count,
-            } => check_chunks(chunk_bytes, every_ns, count),
+            } => {
+                let least_bytes = chunk_bytes.min(first_chunk_bytes.unwrap_or(chunk_bytes));
+                check_chunks(least_bytes, every_ns, count)
+            }
             Source::Web { .. } => self.check_web(),
             Source::ConstantRate {
                 rate_bps,
@@ -276,8 +280,8 @@ impl Source {
     }
 }
 
-fn check_chunks(bytes: u64, every_ns: u64, count: Option<u64>) -> Result<(), &'static str> {
-    unless(bytes > 0, "chunk: give more than 0 bytes")?;
+fn check_chunks(least_bytes: u64, every_ns: u64, count: Option<u64>) -> Result<(), &'static str> {
+    unless(least_bytes > 0, "chunk: give more than 0 bytes")?;
     unless(
         every_ns <= MAX_END_NS,
         "chunk: give at most 100 years to the next",

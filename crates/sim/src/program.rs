@@ -13,6 +13,8 @@ pub(crate) enum Program {
     /// [`Source::Chunks`].
     Chunks {
         bytes: u64,
+        /// Of the first one, until it has begun.
+        first_bytes: Option<u64>,
         every_ns: u64,
         /// Not yet begun.
         left: u64,
@@ -54,10 +56,12 @@ impl Program {
             Source::Bulk { bytes, again } => Program::Bulk { bytes, again },
             Source::Chunks {
                 chunk_bytes,
+                first_chunk_bytes,
                 every_ns,
                 count,
             } => Program::Chunks {
                 bytes: chunk_bytes,
+                first_bytes: first_chunk_bytes,
                 every_ns,
                 left: count.unwrap_or(u64::MAX),
             },
@@ -102,9 +106,14 @@ impl Program {
     pub(crate) fn next_bytes(&mut self) -> u64 {
         match self {
             Program::Bulk { bytes, .. } => bytes.unwrap_or(WITHOUT_END),
-            Program::Chunks { bytes, left, .. } => {
+            Program::Chunks {
+                bytes,
+                first_bytes,
+                left,
+                ..
+            } => {
                 *left = left.saturating_sub(1);
-                *bytes
+                first_bytes.take().unwrap_or(*bytes)
             }
             Program::User(user) => user.next_bytes(),
         }

@@ -106,6 +106,8 @@ pub enum Source {
     Chunks {
         /// Of each chunk.
         chunk_bytes: u64,
+        /// Of the first one, where it differs.
+        first_chunk_bytes: Option<u64>,
         /// From the beginning of a chunk to that of the next one, if it was through by then.
         every_ns: u64,
         /// How many; `None`: until it stops.

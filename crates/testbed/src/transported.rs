@@ -52,10 +52,14 @@ pub(crate) fn sender(flow: &Flow, plan: &Plan, control: &Path) -> Option<Vec<Str
         } => put("--bytes", format!("{bytes}B")),
         Source::Chunks {
             chunk_bytes,
+            first_chunk_bytes,
             every_ns,
             count,
         } => {
             put("--chunk", format!("{chunk_bytes}B"));
+            if let Some(bytes) = first_chunk_bytes {
+                put("--first-chunk", format!("{bytes}B"));
+            }
             put("--every", nanos(Duration::from_nanos(every_ns.max(1000))));
             if let Some(count) = count {
                 put("--count", count.to_string());

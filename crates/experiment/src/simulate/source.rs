@@ -13,10 +13,12 @@ pub(super) fn source(source: &Source) -> sim::Source {
         Source::Bulk { bytes, again } => sim::Source::Bulk { bytes, again },
         Source::Chunks {
             chunk_bytes,
+            first_chunk_bytes,
             every_ns,
             count,
         } => sim::Source::Chunks {
             chunk_bytes,
+            first_chunk_bytes,
             every_ns,
             count,
         },

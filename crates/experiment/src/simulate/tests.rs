@@ -471,7 +471,7 @@ fn a_programs_own_buffers_are_bounded_and_doubled() {
 fn every_source_is_what_the_table_says() {
     let more = "[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"web\"\nusers = 7\nmean_object = \"12kB\"\n\
                 shape = 1.3\nobjects_per_page = 4\nthink = \"5s\"\nstart = \"1s\"\nstop = \"9s\"\n\
-                [[flow]]\nfrom = \"b\"\nto = \"a\"\nsource = \"chunks\"\nchunk = \"10MB\"\nevery = \"1s\"\n\
+                [[flow]]\nfrom = \"b\"\nto = \"a\"\nsource = \"chunks\"\nchunk = \"10MB\"\nfirst_chunk = \"1kB\"\nevery = \"1s\"\n\
                 count = 3\n[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\npayload = 200\n\
                 stop = \"3s\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\nsource = \"bulk\"\nbytes = \"1GB\"\n\
                 law = \"reno\"\ntime_limit = \"60s\"";
@@ -490,6 +490,7 @@ fn every_source_is_what_the_table_says() {
     assert_eq!(spec.flows[0].lasts_ns, Some(8_000_000_000));
     let chunks = Source::Chunks {
         chunk_bytes: 10_000_000,
+        first_chunk_bytes: Some(1_000),
         every_ns: 1_000_000_000,
         count: Some(3),
     };

@@ -18,6 +18,7 @@ fn any_flow(random: &mut Random) -> FlowSpec {
         },
         1 => Source::Chunks {
             chunk_bytes: 1 + to(1_000_000),
+            first_chunk_bytes: None,
             every_ns: to(S_NS),
             count: None,
         },

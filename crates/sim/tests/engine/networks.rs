@@ -128,11 +128,14 @@ fn source() -> impl Strategy<Value = Source> {
     prop_oneof![
         (proptest::option::of(bytes()), any::<bool>())
             .prop_map(|(bytes, again)| Source::Bulk { bytes, again }),
-        (bytes(), 0..S_NS).prop_map(|(chunk_bytes, every_ns)| Source::Chunks {
-            chunk_bytes,
-            every_ns,
-            count: Some(5),
-        }),
+        (bytes(), proptest::option::of(bytes()), 0..S_NS).prop_map(
+            |(chunk_bytes, first_chunk_bytes, every_ns)| Source::Chunks {
+                chunk_bytes,
+                first_chunk_bytes,
+                every_ns,
+                count: Some(5),
+            }
+        ),
         (1..5u32, 1..4u32, 0..S_NS).prop_map(|(users, objects_per_page, mean_think_ns)| {
             Source::Web {
                 users,
@@ -201,7 +204,9 @@ proptest! {
             prop_assert!(flow.samples.is_sorted_by_key(|sample| sample.delivered_bytes));
             let limit = match spec.source {
                 Source::Bulk { bytes: Some(bytes), again: false } => bytes,
-                Source::Chunks { chunk_bytes, .. } => 5 * chunk_bytes,
+                Source::Chunks { chunk_bytes, first_chunk_bytes, .. } => {
+                    first_chunk_bytes.unwrap_or(chunk_bytes) + 4 * chunk_bytes
+                }
                 _ => u64::MAX,
             };
             prop_assert!(flow.delivered_bytes <= limit);

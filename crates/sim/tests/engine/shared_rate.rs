@@ -95,6 +95,7 @@ fn a_pause_gives_the_others_the_whole_rate() {
             0,
             Source::Chunks {
                 chunk_bytes,
+                first_chunk_bytes: None,
                 every_ns,
                 count,
             },

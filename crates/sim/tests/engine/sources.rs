@@ -90,13 +90,14 @@ fn chunks_begin_at_their_intervals() {
     let mut spec = path(20 * MS_NS, [CellSpec::rate(100_000_000, None)], 20 * S_NS);
     spec.flows = vec![flow(Source::Chunks {
         chunk_bytes: 100_000,
+        first_chunk_bytes: Some(300_000),
         every_ns: S_NS,
         count: Some(5),
     })];
     let outcome = outcome(&spec);
     let flow = &outcome.flows[0];
     assert_eq!((flow.completions.count, flow.connections), (5, 1));
-    assert_eq!(flow.delivered_bytes, 500_000);
+    assert_eq!(flow.delivered_bytes, 700_000);
     let begins = |one: &fatpath_sim::Completion| one.at_ns - one.took_ns;
     let begins: Vec<_> = flow.completions.first.iter().map(begins).collect();
     assert!(
@@ -111,6 +112,7 @@ fn a_late_chunk_is_followed_at_once() {
     let mut spec = path(20 * MS_NS, [CellSpec::rate(10_000_000, None)], 60 * S_NS);
     spec.flows = vec![flow(Source::Chunks {
         chunk_bytes: 1_000_000,
+        first_chunk_bytes: None,
         every_ns: MS_NS,
         count: Some(5),
     })];
