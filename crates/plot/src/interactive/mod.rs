@@ -74,7 +74,7 @@ fn packed(panel: &Panel, data: &mut Data) -> std::io::Result<Value> {
     let mut packer = Packer::default();
     let pack = |one| pack_series(one, &mut packer, &mut data.overview);
     let series: Vec<Value> = panel.series.iter().map(pack).collect();
-    data.panels.push(base64(packer)?);
+    data.panels.push(encoded(packer)?);
     Ok(json!({
         "title": panel.title,
         "unit": panel.unit,
@@ -83,7 +83,7 @@ fn packed(panel: &Panel, data: &mut Data) -> std::io::Result<Value> {
     }))
 }
 
-fn base64(packer: Packer) -> std::io::Result<String> {
+fn encoded(packer: Packer) -> std::io::Result<String> {
     Ok(STANDARD.encode(packer.finish()?))
 }
 
@@ -138,7 +138,7 @@ fn page(title: &str, head: &Value, data: Data) -> std::io::Result<String> {
     // No text of a capture ends a script.
     let head = head.to_string().replace('<', "\\u003c");
     let title = escaped(title);
-    let overview = block("overview", &base64(data.overview)?);
+    let overview = block("overview", &encoded(data.overview)?);
     let panels = data.panels.iter().enumerate();
     let panels: String = panels
         .map(|(number, data)| block(&number.to_string(), data))
@@ -153,7 +153,7 @@ fn page(title: &str, head: &Value, data: Data) -> std::io::Result<String> {
     ))
 }
 
-/// An element that the browser keeps and does not read.
+/// An element that the browser does not run.
 fn block(name: &str, data: &str) -> String {
     format!("<script type=\"application/octet-stream\" id=\"data-{name}\">{data}</script>\n")
 }

@@ -13,6 +13,8 @@ const BOTTOM = 22;
 const PIECES = 100;
 /** With fewer bars each has a foot and a head. */
 const MOST_WITH_ENDS = 400;
+/** So long a picture is waited for. */
+const HIDDEN_MS = 200;
 /** The least range that is shown, ns. */
 const LEAST_NS = 1000;
 
@@ -73,9 +75,10 @@ function unpack(series, column) {
   let count = series.count;
   for (let level = 0; level <= series.levels; level++) {
     // Points of a line have one value each.
-    const isFlat = level === 0 && series.flat;
-    const low = isFlat && column(count);
-    levels.push(isFlat ? { low, high: low } : ranges(column, count));
+    if (level === 0 && series.flat) {
+      const values = column(count);
+      levels.push({ low: values, high: values });
+    } else levels.push(ranges(column, count));
     count = Math.ceil(count / head.bucket);
   }
   Object.assign(series, { times, levels });
@@ -106,7 +109,7 @@ function coarse(series, view) {
   return { series, low, high, size, first, end, count: starts.length, start: (i) => starts[i], last: (i) => ends[i] };
 }
 
-/** The same of all points, on the level that has few enough. */
+/** The same of all points, on the level that has few enough; of the overview until they are read. */
 function visible(series, view) {
   const { times, levels, count } = series;
   if (!times) return coarse(series, view);
@@ -437,8 +440,11 @@ async function columnsOf(name) {
   return column;
 }
 
-/** Until the next picture is on the screen. */
-const nextPicture = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+/** Until the next picture is on the screen; a page that is not seen makes none, and goes on. */
+const nextPicture = () => new Promise((resolve) => {
+  requestAnimationFrame(() => setTimeout(resolve));
+  setTimeout(resolve, HIDDEN_MS);
+});
 
 /** One panel after another, with a picture in between. */
 async function unpackPanels(panels, redraw) {
@@ -453,6 +459,7 @@ async function unpackPanels(panels, redraw) {
   }
 }
 
+/** Gives the place that says how much has been read. */
 function addHeader() {
   const top = element("header", "", document.body);
   element("h1", head.title, top);
@@ -464,7 +471,10 @@ function addHeader() {
   const reading = "Each bar is a segment, over the bytes that it carries, when it passed the capture. Below the ACK line all " +
     "is acknowledged; the edge is how far the receiver allows; what lies between the ACK line and the newest bar is outstanding.";
   element("p", reading, document.body);
-  return element("span", "all points are being read: what is drawn is the overview", top);
+  const status = element("span", "", top);
+  status.setAttribute("role", "status");
+  status.textContent = "all points are being read: until then what is drawn is the overview";
+  return status;
 }
 
 /** Draws all panels, at most once for each picture of the screen; says in the document what it drew. */
@@ -490,8 +500,7 @@ function drawer(panels, view) {
 }
 
 async function main() {
-  const hint = addHeader();
-  hint.setAttribute("role", "status");
+  const status = addHeader();
   const parent = element("main", "", document.body);
   parent.id = "columns";
   const panels = head.columns.flatMap((one) => build(one, parent));
@@ -507,9 +516,15 @@ async function main() {
     if (event.target === document.body) onKey(event, view);
   });
   new ResizeObserver(redraw).observe(parent);
-  await unpackPanels(panels.toSorted((a, b) => a.number - b.number), redraw);
+  redraw();
+  try {
+    await unpackPanels(panels.toSorted((a, b) => a.number - b.number), redraw);
+    status.textContent = "all points are read";
+  } catch (error) {
+    status.textContent = `not all points can be read: what is drawn is in part the overview (${error})`;
+    status.className = "left-out";
+  }
   await nextPicture();
-  hint.remove();
   document.body.dataset.wholeMs = (performance.now() - started).toFixed(1);
 }
 
