@@ -6,7 +6,7 @@
 
 int sched_yield(void)
 {
-	struct timespec pause = { 0, 50000 };
+	struct timespec pause = { 0, 500000 };
 
 	return nanosleep(&pause, 0);
 }

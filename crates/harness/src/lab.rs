@@ -21,6 +21,25 @@ pub const RETRIES: u32 = 5;
 /// Of each case of [`runs`].
 pub const REPEATS: usize = 3;
 
+/// How often each case runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// For its results.
+    pub repeats: usize,
+    /// Again, at most, where a run is not to be trusted.
+    pub retries: u32,
+}
+
+impl Times {
+    /// So often, with the usual [`RETRIES`].
+    pub fn of(repeats: usize) -> Times {
+        Times {
+            repeats,
+            retries: RETRIES,
+        }
+    }
+}
+
 const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
 
 /// One case of a scenario.
@@ -113,7 +132,7 @@ fn repeated(run: &Run, case: Case, repeats: usize) -> Result<Vec<Reached>> {
         return Ok(runs.clone());
     }
     let choice: Vec<&str> = case.choice.iter().map(String::as_str).collect();
-    let mut rows: Vec<Row> = printed(run, "run", case.scenario, repeats, &choice)?;
+    let mut rows: Vec<Row> = printed(run, "run", case.scenario, Times::of(repeats), &choice)?;
     rows.sort_by_key(|row| row.repeat);
     let runs: Result<Vec<Reached>> = rows.iter().map(|row| row.reached(run, &case)).collect();
     let runs = runs?;
@@ -181,28 +200,29 @@ impl Reached {
 pub fn kept(run: &Run, case: &Case) -> Result<TempDir> {
     let out = tempfile::tempdir()?;
     let choice: Vec<&str> = case.choice.iter().map(String::as_str).collect();
-    let rows: Vec<Row> = printed_into(run, "run", case.scenario, 1, &choice, out.path())?;
+    let once = Times::of(1);
+    let rows: Vec<Row> = printed_into(run, "run", case.scenario, once, &choice, out.path())?;
     rows.first().context("no run")?.check_trusted(case)?;
     Ok(out)
 }
 
-/// What `fatpath lab COMMAND SCENARIO` prints as JSON, each case `repeats` times.
+/// What `fatpath lab COMMAND SCENARIO` prints as JSON.
 pub fn printed<T: DeserializeOwned>(
     run: &Run,
     command: &str,
     scenario: &str,
-    repeats: usize,
+    times: Times,
     choice: &[&str],
 ) -> Result<T> {
     let out = tempfile::tempdir()?;
-    printed_into(run, command, scenario, repeats, choice, out.path())
+    printed_into(run, command, scenario, times, choice, out.path())
 }
 
 fn printed_into<T: DeserializeOwned>(
     run: &Run,
     command: &str,
     scenario: &str,
-    repeats: usize,
+    times: Times,
     choice: &[&str],
     out: &Path,
 ) -> Result<T> {
@@ -214,8 +234,8 @@ fn printed_into<T: DeserializeOwned>(
         .args(["lab", command])
         .arg(PathBuf::from(EXPERIMENTS).join(scenario))
         .args(["--json", "--quiet"])
-        .args(["--repeats", &repeats.to_string()])
-        .args(["--retries", &RETRIES.to_string()])
+        .args(["--repeats", &times.repeats.to_string()])
+        .args(["--retries", &times.retries.to_string()])
         .args(choice)
         .arg("--out")
         .arg(out)

@@ -4,7 +4,7 @@
 //! each of which is to be trusted: one that is not is made again.
 
 use crate::figure::{Better, Figure, Summary};
-use crate::lab::{self, RETRIES};
+use crate::lab::{self, RETRIES, Times};
 use crate::run::Run;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -89,7 +89,8 @@ impl Comparison {
         if let Some(cases) = compared.get(self.scenario) {
             return Ok(cases.clone());
         }
-        let cases: Vec<Case> = lab::printed(run, "compare", self.scenario, self.repeats, &[])?;
+        let times = Times::of(self.repeats);
+        let cases: Vec<Case> = lab::printed(run, "compare", self.scenario, times, &[])?;
         compared.insert(self.scenario, cases.clone());
         Ok(cases)
     }

@@ -33,7 +33,7 @@ const DATA_OF_RATE: f64 = (1452.0 - 16.0 - 16.0 - 8.0 - 14.0) / 1480.0;
 const TMPFS_BYTES: u64 = 3_000_000_000;
 const SMALL_FILES: u64 = 30_000;
 const SMALL_BYTES: u64 = 10_000;
-const KILLS: u64 = 10;
+const KILLS: u64 = 100;
 const RESUME_BYTES: u64 = 400_000_000;
 /// So that a kill comes before the end.
 const RESUME_LIMIT: &str = "2gbit";
@@ -80,7 +80,7 @@ pub const SMALL: Figure = Figure {
 
 pub const RESENT: Figure = Figure {
     name: "mover.resume_resent",
-    what: "of a file of 400 MB, sent again after kill -9 of either end in turn at a random moment: the worst of ten",
+    what: "of a file of 400 MB, sent again after kill -9 of either end in turn at a random moment: the worst of a hundred",
     unit: "share",
     better: Better::Lower,
     goal: Some(0.01),

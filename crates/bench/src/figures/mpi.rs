@@ -5,7 +5,7 @@
 use crate::alone::Alone;
 use crate::figure::{Better, Figure, Summary};
 use crate::instance::PIN_DIR;
-use crate::lab;
+use crate::lab::{self, Times};
 use crate::run::Run;
 use anyhow::{Context, Result, anyhow, ensure};
 use fatpath_kernel::{Kernel, Phases, Places};
@@ -16,6 +16,11 @@ use std::sync::Mutex;
 
 const SCENARIO: &str = "mpi/programs.toml";
 const PAIRS: usize = 10;
+/// Runs with late packets count, too: an all-to-all of 16 ranks on few processors has them in every variant.
+const TIMES: Times = Times {
+    repeats: PAIRS,
+    retries: 0,
+};
 const PARTS: [&str; 4] = ["alltoall", "one", "chunks", "sort"];
 
 /// The measurements of the probes' cost.
@@ -103,8 +108,7 @@ struct Row {
     goodput_mbps: Option<f64>,
 }
 
-/// By repeat and variant; each part is run once for all figures. Runs with late packets count, too: an all-to-all of 16
-/// ranks on few processors has them in every variant.
+/// By repeat and variant; each part is run once for all figures.
 fn goodputs(run: &Run, part: &'static str) -> Result<Goodputs> {
     static MADE: Mutex<BTreeMap<&str, Goodputs>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().expect("nothing panics while it is held");
@@ -113,7 +117,7 @@ fn goodputs(run: &Run, part: &'static str) -> Result<Goodputs> {
     }
     let part_is = format!("part={part}");
     let choice = ["--path", "short", "--vary", &part_is];
-    let rows: Vec<Row> = lab::printed(run, "run", SCENARIO, PAIRS, &choice)?;
+    let rows: Vec<Row> = lab::printed(run, "run", SCENARIO, TIMES, &choice)?;
     let of = |row: Row| Some(((row.repeat, row.variant), row.goodput_mbps?));
     let goodputs: Goodputs = rows.into_iter().filter_map(of).collect();
     for ((repeat, variant), mbps) in &goodputs {
