@@ -106,6 +106,7 @@ struct Row {
     repeat: usize,
     variant: String,
     goodput_mbps: Option<f64>,
+    trusted: Option<bool>,
 }
 
 /// By repeat and variant; each part is run once for all figures.
@@ -118,6 +119,8 @@ fn goodputs(run: &Run, part: &'static str) -> Result<Goodputs> {
     let part_is = format!("part={part}");
     let choice = ["--path", "short", "--vary", &part_is];
     let rows: Vec<Row> = lab::printed(run, "run", SCENARIO, TIMES, &choice)?;
+    let late = rows.iter().filter(|row| row.trusted == Some(false)).count();
+    run.say(format!("  {part}: {late} runs had late packets"));
     let of = |row: Row| Some(((row.repeat, row.variant), row.goodput_mbps?));
     let goodputs: Goodputs = rows.into_iter().filter_map(of).collect();
     for ((repeat, variant), mbps) in &goodputs {
