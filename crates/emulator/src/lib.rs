@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Emulated networks on one machine: real kernels, real packets, cells of [`fatpath_link`] between.
 //!
-//! Hosts are network namespaces, links are pairs of TUN devices, and one thread forwards packets from
-//! device to device through the two chains of each link. 64 KB super-packets (TSO, UDP GSO) pass
+//! Hosts are network namespaces, emulated links are pairs of TUN devices, and one thread forwards packets from
+//! device to device through the two chains of each link; other links are veth pairs. 64 KB super-packets (TSO, UDP GSO) pass
 //! whole; they are split only when their segments fare differently, or on links that are `exact`.
 //!
 //! It runs no programs of its own accord, knows no scenario files and keeps no results: that is the

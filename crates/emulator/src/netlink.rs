@@ -81,16 +81,20 @@ impl Netlink {
         self.0.request(request)
     }
 
-    /// Sets a device up with an MTU in bytes and a transmit queue in packets, and without ARP and neighbour discovery: a
-    /// link has one neighbour, and nothing but programs' packets. One request would set
-    /// it up first and then, for the sake of the queue, stop it for a moment, in which the kernel's
-    /// own first packets may be dropped.
-    pub(crate) fn set_up(&self, index: u32, mtu: u32, txqueuelen: u32) -> io::Result<()> {
-        let sizes = set_link(index, 0)
-            .attribute(IFLA_MTU, &mtu.to_ne_bytes())
+    /// Gives a device of the forwarder's a transmit queue in packets, and its mark. A request that also sets it up would
+    /// stop it for a moment, for the sake of the queue, in which the kernel's own first packets may be dropped.
+    pub(crate) fn prepare(&self, index: u32, txqueuelen: u32) -> io::Result<()> {
+        let request = set_link(index, 0)
             .attribute(IFLA_TXQLEN, &txqueuelen.to_ne_bytes())
             .attribute(IFLA_IFALIAS, EMULATED_LINK.as_bytes());
-        self.0.request(sizes)?;
+        self.0.request(request)
+    }
+
+    /// Sets a device up with an MTU in bytes, and without ARP and neighbour discovery: a link has one neighbour, and no
+    /// packets but programs'.
+    pub(crate) fn set_up(&self, index: u32, mtu: u32) -> io::Result<()> {
+        let size = set_link(index, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes());
+        self.0.request(size)?;
         self.0.request(set_link(index, IFF_UP | IFF_NOARP))
     }
 

@@ -27,7 +27,7 @@ const OPENING: &str = "opening netlink";
 /// A network that is up: namespaces, devices, addresses and routes. Dropping it takes all down.
 #[derive(Debug)]
 pub struct Network {
-    // Before `hosts`, so that the devices go before their namespaces.
+    // Before `hosts`, so that the TUN devices go before their namespaces; wires go with these.
     links: Vec<Link>,
     hosts: Vec<Host>,
 }
@@ -112,7 +112,7 @@ impl Network {
         for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
             tuns.extend(host.namespace.run(|| set_up(spec, topology))??);
         }
-        // A neighbour can be named when all devices are up.
+        // Until both ends of a wire are up, the kernel finds no way to a neighbour ("Network is unreachable").
         for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
             host.namespace.run(|| add_routes(spec))??;
         }
@@ -136,7 +136,8 @@ impl Network {
             let netlink = Netlink::open()?;
             netlink.add_veth(&wire.name, other.as_fd())
         })?;
-        made.map_err(|error| device_error(&wire.name, one, "making the veth pair", error))
+        let doing = "making the veth pair (`modprobe veth`, if the kernel has it as a module)";
+        made.map_err(|error| device_error(&wire.name, one, doing, error))
     }
 
     /// The namespace of a host, by the host's name in the topology.
@@ -287,7 +288,7 @@ fn add_routes(host: &HostSpec) -> Result<(), UpError> {
     routes.try_for_each(|route| add_route(&netlink, host, route))
 }
 
-/// Before there are devices, which take it over.
+/// Devices that are there take it over, and those that come later.
 fn forward_for_others() -> io::Result<()> {
     std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
     match std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1") {
@@ -300,6 +301,8 @@ fn forward_for_others() -> io::Result<()> {
 /// Makes the device of one end of a link, up and with its addresses.
 fn attach(netlink: &Netlink, link: &LinkSpec, end: &End) -> Result<Tun, UpError> {
     let tun = Tun::open(&link.name).map_err(|error| tun_error(link, end, error))?;
+    let prepared = device_index(&link.name).and_then(|index| netlink.prepare(index, TXQUEUELEN));
+    prepared.map_err(|error| device_error(&link.name, end, "setting its queue", error))?;
     configure(netlink, &link.name, link.mtu, end)?;
     Ok(tun)
 }
@@ -310,7 +313,7 @@ fn configure(netlink: &Netlink, device: &str, mtu: u32, end: &End) -> Result<(),
     quieten(device, end).map_err(failed("setting IPv6 sysctls"))?;
     let index = device_index(device).map_err(failed("finding the device"))?;
     netlink
-        .set_up(index, mtu, TXQUEUELEN)
+        .set_up(index, mtu)
         .map_err(failed("setting the device up"))?;
     for address in end.addresses() {
         netlink

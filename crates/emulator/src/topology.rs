@@ -57,8 +57,8 @@ pub struct LinkSpec {
     pub directions: [ChainSpec; 2],
 }
 
-/// A link that the kernel carries at once, without the forwarder: a veth pair, each end named like the link. Nothing
-/// happens to packets, and none is counted.
+/// A link that the kernel carries at once, without the forwarder: a veth pair, each end named like the link. It has no
+/// effects, and its packets are not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireSpec {
     /// As of [`LinkSpec`].

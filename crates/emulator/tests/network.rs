@@ -17,7 +17,7 @@ use fatpath_emulator::{
     NamespaceError, Network, RouteSpec, TopologyError, UpError, WireSpec, remove_namespace,
     unshaped,
 };
-use support::{PATIENCE, can_run, run_name, set_segment_bytes, with_network};
+use support::{PATIENCE, can_run, run_name, set_segment_bytes, transfer_tcp, with_network};
 
 #[test]
 fn a_namespace_is_seen_by_ip_netns_and_runs_programs() {
@@ -262,35 +262,35 @@ fn a_wire_carries_packets_without_the_forwarder() {
         forwarding: false,
     });
     let ((), stats) = with_network(&topology, |network| {
-        for behind in ["10.98.0.2", "fd00:98::2"] {
-            let ping = ["-c", "3", "-i", "0.2", "-W", "5", behind];
-            let mut ping = network
-                .host("client")
-                .unwrap()
-                .command("ping")
-                .args(ping)
-                .output();
-            let said = ping.as_mut().unwrap();
+        let [client, behind] = ["client", "behind"].map(|name| network.host(name).unwrap());
+        for address in ["10.98.0.2", "fd00:98::2"] {
+            let ping = ["-c", "3", "-i", "0.2", "-W", "5", address];
+            let said = client.command("ping").args(ping).output().unwrap();
             let said = String::from_utf8_lossy(&said.stdout).into_owned();
             assert!(said.contains(" 3 received"), "{said}");
         }
-        let shown = network
-            .host("behind")
-            .unwrap()
-            .command("ip")
-            .args(["-d", "link"])
-            .output();
-        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-        assert!(
-            shown.contains("near@") && shown.contains("veth") && shown.contains("mtu 1400"),
-            "{shown}"
-        );
+        let shown = ["-s", "-d", "link", "show", "near"];
+        let shown = behind.command("ip").args(shown).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        for told in ["NOARP", "veth", "mtu 1400"] {
+            assert!(shown.contains(told), "{shown}");
+        }
+        // The router also tells its multicast groups.
+        let mut lines = shown.lines().skip_while(|line| !line.contains("TX:"));
+        let sent = lines.nth(1).and_then(|line| line.split_whitespace().nth(1));
+        assert_eq!(sent, Some("6"), "its answers, nothing else: {shown}");
+        // Super-packets from the wire to the link, and the other way about.
+        for (address, from, to) in [
+            ("10.98.0.2:5000", client, behind),
+            ("[fd00:98::2]:5000", client, behind),
+            ("10.99.0.1:5000", behind, client),
+            ("[fd00:99::1]:5000", behind, client),
+        ] {
+            transfer_tcp(from, to, address.parse().unwrap(), 3_000_000);
+        }
     });
     let links: Vec<_> = stats.links.iter().map(|link| &*link.name).collect();
     assert_eq!(links, ["wan"], "a wire is not counted");
-    let gone = Namespace::open(&format!("{run}-behind"));
-    assert!(matches!(gone, Err(NamespaceError::NotFound(_))));
-
     topology.wires[0].name = "wan".into();
     let refused = Network::up(&topology);
     assert!(matches!(

@@ -52,6 +52,24 @@ pub(crate) struct Chunks {
     pub(crate) count: Option<u64>,
 }
 
+impl Chunks {
+    /// Of the chunk with this number, from 0: they follow one another.
+    fn extent(&self, number: u64) -> Extent {
+        let (offset, bytes) = match number.checked_sub(1) {
+            None => (0, self.first_bytes),
+            Some(whole) => {
+                let before = whole.saturating_mul(self.bytes);
+                (self.first_bytes.saturating_add(before), self.bytes)
+            }
+        };
+        Extent {
+            object: 0,
+            offset,
+            bytes,
+        }
+    }
+}
+
 /// What one connection did.
 struct Sent {
     /// At the end of each interval, and at last.
@@ -229,21 +247,7 @@ impl Giving {
         if self.is_all_given() || now < due {
             return due;
         }
-        let Chunks {
-            bytes, first_bytes, ..
-        } = self.chunk;
-        let extent = |offset, bytes| Extent {
-            object: 0,
-            offset,
-            bytes,
-        };
-        end.send(match self.given.checked_sub(1) {
-            None => extent(0, first_bytes),
-            Some(whole) => extent(
-                first_bytes.saturating_add(whole.saturating_mul(bytes)),
-                bytes,
-            ),
-        });
+        end.send(self.chunk.extent(self.given));
         self.given += 1;
         self.begun = Some(now);
         Duration::MAX
@@ -308,6 +312,19 @@ fn by<T: Copy>(counts: &[T], n: usize) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_follow_one_another_after_a_first_one_of_another_size() {
+        let chunks = Chunks {
+            bytes: 100,
+            first_bytes: 30,
+            every: Duration::ZERO,
+            count: None,
+        };
+        let extents = [0, 1, 2].map(|number| chunks.extent(number));
+        let extents = extents.map(|extent| (extent.offset, extent.bytes));
+        assert_eq!(extents, [(0, 30), (30, 100), (130, 100)]);
+    }
 
     #[test]
     fn intervals_are_of_all_connections_and_the_last_one_may_be_short() {

@@ -52,7 +52,9 @@ pub(super) fn link(
     }
     let is_plain = !exact && directions.iter().all(|one| one.cells.is_empty());
     if !emulated && !is_plain {
-        return Err(section.refusal_here(format!("emulated = false: {PLAIN}")));
+        return Err(section.refusal_here(format!(
+            "emulated = false: {PLAIN}: leave out exact and all effects, also in the [[path]], or emulated"
+        )));
     }
     Ok(Link {
         name: name.to_owned(),
@@ -64,7 +66,7 @@ pub(super) fn link(
     })
 }
 
-const PLAIN: &str = "the kernel carries this link at once, and nothing can happen to its packets";
+const PLAIN: &str = "the kernel carries this link at once";
 
 /// In place of a link whose table is wrong, so that the tables that name it are read too.
 pub(super) fn unread(name: String, between: [String; 2]) -> Link {
@@ -134,7 +136,10 @@ pub(super) fn change(
     files: &NamedFiles,
 ) -> Result<Link, Refusal> {
     if !link.emulated {
-        return Err(section.refusal_here(format!("link {}: {PLAIN}", link.name)));
+        return Err(section.refusal_here(format!(
+            "link {}: {PLAIN}, so it cannot change: leave out its emulated = false",
+            link.name
+        )));
     }
     let both = Stage::take(&mut section, files);
     let mut one_way = |key| match section.take(key) {

@@ -483,6 +483,9 @@ fn the_lateness_that_is_allowed_follows_from_the_links_unless_the_file_says_it()
     );
     assert_eq!(default.us(&links("1ms")), Some(1_000));
     assert_eq!(default.us(&[]), Some(1_000));
+    let near = "[hosts.c]\n[links.near]\nbetween = [\"b\", \"c\"]\nemulated = false";
+    let links_too = parse(&with(near)).unwrap().cases[0].links.clone();
+    assert_eq!(default.us(&links_too), Some(10_000), "of wan alone");
     assert_eq!(LatenessLimit::Us(3).us(&links("1ms")), Some(3));
     assert_eq!(LatenessLimit::None.us(&links("1ms")), None);
 }
@@ -517,7 +520,10 @@ fn nothing_happens_on_a_link_that_the_kernel_carries() {
     ];
     for more in refused {
         let told = told(&near(more));
-        assert!(told.contains("nothing can happen to its packets"), "{told}");
+        assert!(
+            told.contains("the kernel carries this link at once"),
+            "{told}"
+        );
     }
 }
 

@@ -111,3 +111,36 @@ pub fn command(plan: &Plan, host: &str, program: impl AsRef<OsStr>) -> io::Resul
     child::in_cgroup(&mut command, &cgroup(&plan.lab)?)?;
     Ok(command)
 }
+
+#[cfg(test)]
+mod tests {
+    use fatpath_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn addresses_follow_the_scenarios_links_whoever_carries_them() {
+        let text = "name = \"x\"\n[hosts.a]\n[hosts.b]\nrouter = true\n[hosts.c]\n[links.near]\nbetween = [\"a\", \"b\"]\n\
+                    emulated = false\n[links.wan]\nbetween = [\"b\", \"c\"]\ndelay = \"5ms\"";
+        let scenario = Scenario::parse("x.toml", text).unwrap();
+        let plan = Plan::of(&scenario, &scenario.cases[0], PathBuf::new());
+        let topology = topology(&plan);
+        let first = |ends: &[End; 2]| ends[0].ipv4.unwrap().to_string();
+        let wires = topology
+            .wires
+            .iter()
+            .map(|wire| (&*wire.name, first(&wire.ends)));
+        assert_eq!(
+            wires.collect::<Vec<_>>(),
+            [("near", "10.77.0.1/24".to_owned())]
+        );
+        let links = topology
+            .links
+            .iter()
+            .map(|link| (&*link.name, first(&link.ends)));
+        assert_eq!(
+            links.collect::<Vec<_>>(),
+            [("wan", "10.77.1.1/24".to_owned())]
+        );
+    }
+}

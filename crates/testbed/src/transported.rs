@@ -147,6 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn chunks_and_their_first_one_are_told_to_its_sender() {
+        let text = "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n\
+                    transport = \"udp\"\nsource = \"chunks\"\nchunk = \"2MB\"\nfirst_chunk = \"10kB\"\nevery = \"1s\"\ncount = 3";
+        let scenario = Scenario::parse("x.toml", text).unwrap();
+        let case = &scenario.cases[0];
+        let plan = Plan::of(&scenario, case, "flows.jsonl".into());
+        let words = sender(&case.flows[0], &plan, Path::new("/run/meet")).unwrap();
+        let told = words.join(" ");
+        assert!(
+            told.contains("--chunk 2000000B --first-chunk 10000B --every 1000000000ns --count 3"),
+            "{told}"
+        );
+    }
+
+    #[test]
     fn what_the_sender_prints_is_its_result() {
         let text = r#"{"seconds": 2.0, "bytes": 1000000, "goodput_bps": 4e6, "streams": 1, "datagram_bytes": 1452,
             "sent_pkts": 900, "retransmits": 7, "timeouts": 1, "congestion_events": 2, "undone_events": 0, "min_rtt_us": 10, "chunks_s": [1.0, 3.0],

@@ -13,8 +13,6 @@ const BOTTOM = 22;
 const PIECES = 100;
 /** With fewer bars each has a foot and a head. */
 const MOST_WITH_ENDS = 400;
-/** So long a picture is waited for. */
-const HIDDEN_MS = 200;
 /** The least range that is shown, ns. */
 const LEAST_NS = 1000;
 
@@ -435,15 +433,16 @@ function build(column, parent) {
 /** The columns of numbers of one block, which are read once. */
 async function columnsOf(name) {
   const data = document.getElementById(`data-${name}`);
+  if (!data) throw new Error("the file is cut short");
   const column = reader(await inflated(bytesOf(data.textContent)));
   data.remove();
   return column;
 }
 
-/** Until the next picture is on the screen; a page that is not seen makes none, and goes on. */
+/** Until the next picture is on the screen; a page that is not seen makes none. */
 const nextPicture = () => new Promise((resolve) => {
-  requestAnimationFrame(() => setTimeout(resolve));
-  setTimeout(resolve, HIDDEN_MS);
+  if (document.hidden) setTimeout(resolve);
+  else requestAnimationFrame(() => setTimeout(resolve));
 });
 
 /** One panel after another, with a picture in between. */
