@@ -112,7 +112,7 @@ impl Network {
         for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
             tuns.extend(host.namespace.run(|| set_up(spec, topology))??);
         }
-        // Until both ends of a wire are up, the kernel finds no way to a neighbour ("Network is unreachable").
+        // After all devices: a wire has no carrier until both of its ends are up.
         for (host, spec) in network.hosts.iter().zip(&topology.hosts) {
             host.namespace.run(|| add_routes(spec))??;
         }

@@ -125,14 +125,14 @@ pub struct Link {
     /// Super-packets are split always.
     pub exact: bool,
     /// The emulator carries it; else the kernel does, at once, and no effect is asked of it.
-    #[serde(default = "is_usual")]
+    #[serde(default = "emulated_by_default")]
     pub emulated: bool,
     /// From `between[0]` to `between[1]`, and back.
     pub directions: [ChainSpec; 2],
 }
 
 /// Labs that an older fatpath brought up have emulated links only.
-fn is_usual() -> bool {
+fn emulated_by_default() -> bool {
     true
 }
 

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 const SCENARIO: &str = "mpi/programs.toml";
 const PAIRS: usize = 10;
-/// Runs with late packets count, too: an all-to-all of 16 ranks on few processors has them in every variant.
+/// Runs with late packets count, too: those of 16 ranks on few processors have them with any variant.
 const TIMES: Times = Times {
     repeats: PAIRS,
     retries: 0,
