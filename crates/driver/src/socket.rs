@@ -7,6 +7,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -23,6 +24,7 @@ const MOST_BATCH_BYTES: usize = 65_000;
 pub struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
+    lets_fragment: bool,
     buffers: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
 }
@@ -87,14 +89,33 @@ impl Socket {
         let socket = Socket {
             socket,
             state,
+            lets_fragment: false,
             buffers: vec![0; RECEIVE_BYTES * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
         };
         Ok((socket, bound))
     }
 
-    /// The most datagrams of `datagram_bytes` that one call sends.
+    /// Datagrams that are longer than the path's MTU are fragmented by IP, here and on the way: the kernel takes no longer
+    /// notice of what it knows of that MTU, and sets no DF flag.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn let_fragment(&mut self) -> io::Result<()> {
+        use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
+        match self.socket.local_addr()? {
+            SocketAddr::V4(_) => set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::DONT)?,
+            SocketAddr::V6(_) => set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::DONT)?,
+        }
+        self.lets_fragment = true;
+        Ok(())
+    }
+
+    /// The most datagrams of `datagram_bytes` that one call sends. The kernel's segmentation makes no fragments.
     pub(crate) fn batch_pkts(&self, datagram_bytes: usize) -> usize {
+        if self.lets_fragment {
+            return 1;
+        }
         let fitting = MOST_BATCH_BYTES / datagram_bytes;
         self.state.max_gso_segments().min(fitting).max(1)
     }

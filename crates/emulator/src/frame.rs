@@ -7,7 +7,7 @@ use fatpath_link::{Ecn, Flow, Packet, Wire};
 use crate::buffer::{Buffer, Pool};
 use crate::gso::Layout;
 use crate::ip::{self, Parts};
-use crate::{corrupt, icmp, vnet};
+use crate::{corrupt, fragment, icmp, vnet};
 
 /// A virtio-net header and one IP packet, in place.
 #[derive(Debug)]
@@ -170,6 +170,20 @@ impl Packet for Frame {
     fn too_big(&self, mtu_bytes: u32) -> Option<Frame> {
         let message = icmp::too_big(self.first_segment().packet(), mtu_bytes)?;
         Some(Frame::of_packet(self.buffer.pool(), &message))
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        fragment::is_allowed(self.packet())
+    }
+
+    fn fragments(mut self, mtu_bytes: u32) -> Vec<Frame> {
+        vnet::complete_checksum(self.bytes_mut());
+        let fragments = fragment::fragments(self.packet(), mtu_bytes as usize);
+        let pool = self.buffer.pool();
+        (fragments
+            .iter()
+            .map(|packet| Frame::of_packet(pool, packet)))
+        .collect()
     }
 }
 

@@ -7,7 +7,7 @@ use fatpath_link::{Ecn, Packet};
 use crate::buffer::Pool;
 use crate::checksum;
 use crate::frame::Frame;
-use crate::ip::{self, Family};
+use crate::ip::{self, Family, Parts};
 use crate::vnet;
 
 /// Eight bytes that choose, then a frame: splits it, and tries all else on the pieces.
@@ -29,6 +29,7 @@ pub fn packet(bytes: &[u8]) {
         check_mark(piece.duplicate());
         check_dscp(piece.duplicate(), 46);
         if piece.wire().segments == 1 {
+            check_fragments(piece.duplicate());
             check_corruption(piece, u64::from_le_bytes(*choice));
         }
     }
@@ -66,6 +67,22 @@ fn check_piece(piece: &Frame, is_of_super: bool) {
         assert_eq!(family.len_bytes(packet), packet.len());
         assert_eq!(vnet::gso_size(vnet) > 0, piece.wire().segments > 1);
     }
+}
+
+/// No fragment is longer than the MTU, and together they have all data.
+fn check_fragments(piece: Frame) {
+    const MTU_BYTES: u32 = 68;
+    let Some(parts) = Parts::of(&piece.bytes()[vnet::BYTES..]) else {
+        return;
+    };
+    if !piece.may_be_fragmented() || piece.wire().last_bytes <= MTU_BYTES {
+        return;
+    }
+    let fragments = piece.fragments(MTU_BYTES);
+    assert!((fragments.iter()).all(|one| one.wire().last_bytes <= MTU_BYTES));
+    let data = |one: &Frame| one.wire().last_bytes as usize - parts.transport;
+    let sum: usize = fragments.iter().map(data).sum();
+    assert_eq!(sum, parts.end - parts.transport);
 }
 
 /// Only the six bits change, and the checksum of an IPv4 header with them.

@@ -21,6 +21,7 @@ mod corrupt;
 mod direction;
 mod error;
 mod forward;
+mod fragment;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -30,11 +30,11 @@ impl Sink for Nothing {
     fn write(&mut self, _: usize, _: &[Write<'_>]) {}
 }
 
-/// What both ends make of what the sender wants.
+/// What both ends make of what the sender wants, and what that was.
 ///
 /// # Errors
 /// What is out of range.
-pub(crate) fn spec(asked: &Asked) -> Result<Spec> {
+pub(crate) fn spec(asked: &Asked) -> Result<(Spec, Requests)> {
     ensure!(
         asked.version == env!("CARGO_PKG_VERSION"),
         "the other end is fatpath {}, and this one {}",
@@ -51,7 +51,8 @@ pub(crate) fn spec(asked: &Asked) -> Result<Spec> {
         "--interval: give at least a {MOST_INTERVALS}th of --lasts"
     );
     let requests = Requests::of_texts(&asked.tcp).map_err(anyhow::Error::msg)?;
-    transport::spec(&requests, asked.datagram_bytes).map_err(anyhow::Error::msg)
+    let spec = transport::spec(&requests, asked.datagram_bytes).map_err(anyhow::Error::msg)?;
+    Ok((spec, requests))
 }
 
 /// Binds a socket of the same family as `like`, and says where.
@@ -88,7 +89,7 @@ fn take(control: &mut Control) -> Result<()> {
     let Message::Asked(asked) = control.answer()? else {
         bail!("the other end does not begin as `fatpath flow send` does");
     };
-    let spec = spec(&asked)?;
+    let (spec, _) = spec(&asked)?;
     let random = random()?;
     let (ends, ports) = ends(&asked, &spec, &random)?;
     control.say(&Message::Ready { random, ports })?;

@@ -90,7 +90,7 @@ pub(crate) fn one(
     load: Load,
     log: Option<&Path>,
 ) -> Result<Report> {
-    let spec = spec(&asked)?;
+    let (spec, requests) = spec(&asked)?;
     control.say(&Message::Asked(asked.clone()))?;
     let Message::Ready { random, ports } = control.answer()? else {
         bail!("the other end does not begin as `fatpath flow receive` does");
@@ -101,7 +101,8 @@ pub(crate) fn one(
         ports.len(),
         asked.streams
     );
-    let mut streams = streams(&asked, &spec, &random, &ports)?;
+    let fragments = requests.ends.fragment == Some(true);
+    let mut streams = streams(&asked, &spec, fragments, &random, &ports)?;
     if let Some(folder) = log {
         (streams.iter_mut().zip(1..))
             .try_for_each(|(one, number)| one.log(number, &spec, folder))?;
@@ -135,13 +136,22 @@ impl Stream {
     }
 }
 
-fn streams(asked: &Asked, spec: &Spec, random: &[u8; 32], ports: &[u16]) -> Result<Vec<Stream>> {
+fn streams(
+    asked: &Asked,
+    spec: &Spec,
+    fragments: bool,
+    random: &[u8; 32],
+    ports: &[u16],
+) -> Result<Vec<Stream>> {
     let mut secret = Secret::agree(&asked.random, random);
     let rtt = Duration::from_nanos(asked.rtt_ns);
     let first = u16::from_be_bytes([asked.random[0], asked.random[1]]);
     let one = |port: &u16| {
         let flow = secret.next_flow().context("a new secret has flows")?;
-        let (socket, here) = bind(asked.address, first)?;
+        let (mut socket, here) = bind(asked.address, first)?;
+        if fragments {
+            socket.let_fragment().context("IP_MTU_DISCOVER")?;
+        }
         let there = SocketAddr::new(asked.address, *port);
         Ok(Stream {
             end: SendEnd::new(socket, spec, flow, Some(there), rtt)?,

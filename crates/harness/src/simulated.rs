@@ -62,6 +62,7 @@ pub fn flow(law: Law, receive_buffer_bytes: u64) -> FlowSpec {
             ..TcpSpec::default()
         },
         shared_rate: None,
+        may_be_fragmented: false,
     }
 }
 

@@ -22,6 +22,11 @@ impl Count {
         self.bytes += wire.len_bytes(0);
     }
 
+    /// Whether nothing was counted.
+    pub fn is_none(&self) -> bool {
+        *self == Count::default()
+    }
+
     /// Sums the segments of many packets.
     pub fn of<'a, P: Packet + 'a>(packets: impl IntoIterator<Item = &'a P>) -> Count {
         let mut count = Count::default();
@@ -76,7 +81,7 @@ impl DropCause {
     }
 }
 
-/// What passed a cell. At every instant `arrived + duplicated = left + dropped + held`.
+/// What passed a cell. At every instant `arrived + duplicated + fragmented = left + dropped + held`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Pushed in.
@@ -85,6 +90,9 @@ pub struct Counters {
     pub left: Count,
     /// Duplicates, made in addition to what was pushed in.
     pub duplicated: Count,
+    /// What fragments are more than the packets that they were: packets, and bytes of headers.
+    #[serde(skip_serializing_if = "Count::is_none")]
+    pub fragmented: Count,
     /// Marked: by ECN as having met congestion, or by a policer's DSCP.
     pub marked: Count,
     /// Damaged.
@@ -124,6 +132,14 @@ impl Counters {
         total
     }
 
+    /// Notes that a packet goes on as these fragments.
+    pub(crate) fn fragment(&mut self, whole: Wire, fragments: Count) {
+        self.fragmented += Count {
+            packets: fragments.packets.saturating_sub(whole.segments.into()),
+            bytes: fragments.bytes.saturating_sub(whole.len_bytes(0)),
+        };
+    }
+
     /// Notes the drop of a whole packet.
     #[inline]
     pub fn drop(&mut self, cause: DropCause, wire: Wire) {
@@ -133,6 +149,7 @@ impl Counters {
     /// Adds what another cell did to packets (all but `arrived` and `left`) to these.
     pub fn add_effects(&mut self, other: &Counters) {
         self.duplicated += other.duplicated;
+        self.fragmented += other.fragmented;
         self.marked += other.marked;
         self.corrupted += other.corrupted;
         self.dropped

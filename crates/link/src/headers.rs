@@ -3,6 +3,8 @@
 //!
 //! Pure. IP without options; every TCP segment has timestamps.
 
+/// IPv4 (RFC 791).
+pub const IPV4_BYTES: u32 = 20;
 /// IPv4 and TCP (RFC 791, RFC 9293).
 pub const IPV4_TCP_BYTES: u32 = 40;
 /// IPv6 and TCP (RFC 8200, RFC 9293).

@@ -99,6 +99,16 @@ pub trait Packet: Sized {
     /// The message to the sender that this is longer than `mtu_bytes` (ICMP type 3 code 4, RFC 1191;
     /// ICMPv6 type 2, RFC 4443); `None` where none may be sent, as about ICMP errors.
     fn too_big(&self, mtu_bytes: u32) -> Option<Self>;
+
+    /// Whether what is longer than an MTU goes on in fragments: IPv4 packets without the DF flag (RFC 791, section 3.2).
+    fn may_be_fragmented(&self) -> bool {
+        false
+    }
+
+    /// The fragments of this one segment, which is longer than `mtu_bytes` and may be fragmented.
+    fn fragments(self, _mtu_bytes: u32) -> Vec<Self> {
+        vec![self]
+    }
 }
 
 /// The first `count` segments of a packet, 1 to all of them, and what is left.

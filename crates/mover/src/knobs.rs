@@ -21,6 +21,7 @@ pub fn knobs(texts: &[String]) -> Result<EndSettings> {
             ends.receive_buffer_bytes.is_some(),
             "--window",
         ),
+        ("fragment", ends.fragment.is_some(), "--datagram-bytes"),
         ("pacing_rate", asked.pacing_rate_bps.is_some(), "--limit"),
     ];
     for (key, is_given, option) in of_options {

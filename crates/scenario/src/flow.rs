@@ -147,6 +147,9 @@ pub struct EndSettings {
     pub initial_window_pkts: Option<u32>,
     /// The congestion window never grows past it.
     pub cwnd_clamp_pkts: Option<u32>,
+    /// Segments longer than the path's MTU leave all the same, for IP to fragment; otherwise none is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment: Option<bool>,
     /// How loss is found.
     #[serde(serialize_with = "shown")]
     pub detection: Option<Detection>,
@@ -248,6 +251,11 @@ impl Flow {
     pub fn most_datagram_bytes(&self, mtu_bytes: u32) -> u16 {
         let bytes = mtu_bytes.saturating_sub(self.network_bytes());
         u16::try_from(bytes).unwrap_or(u16::MAX)
+    }
+
+    /// Whether IP may fragment its segments.
+    pub fn may_be_fragmented(&self) -> bool {
+        self.requests.ends.fragment == Some(true)
     }
 
     /// Whether it is datagrams at a constant rate, without TCP's machinery.

@@ -352,7 +352,7 @@ mod tests {
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:15:1: flow[1].stop: is missing; it is when the flow ends, such as "10s"
         x.toml:20:8: flow[1].stop: must come after start
-        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, start, streams, time_limit, transport, source, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, sack_blocks, reduction, growth, max_burst, pacing, pacing_quantum, drop, rto_min, delayed_acks, delayed_ack_max, delayed_ack_count, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude, bytes, again, stop
+        x.toml:20:1: unknown key `users` in flow[1]; allowed: from, to, start, streams, time_limit, transport, source, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, fragment, detection, dupthresh, sack_blocks, reduction, growth, max_burst, pacing, pacing_quantum, drop, rto_min, delayed_acks, delayed_ack_max, delayed_ack_count, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude, bytes, again, stop
         x.toml:20:11: flow[1].streams: found 0; allowed: a whole number from 1 to 100000
         x.toml:20:7: flow[1].law: b = 1.5 is out of range: 0.001 to 0.999 (fraction of the window given up at a congestion event)
         x.toml:20:7: flow[1].law: b = 0.0625 is not 0.001 to 0.999 with at most three decimals (fraction of the window given up at a congestion event)

@@ -69,6 +69,7 @@ impl Texts {
         self.put("receive_buffer", ends.receive_buffer_bytes.map(bytes));
         self.put("initial_window", ends.initial_window_pkts);
         self.put("cwnd_clamp", ends.cwnd_clamp_pkts);
+        self.put("fragment", ends.fragment);
         self.put("detection", name(&DETECTIONS, ends.detection));
         self.put("dupthresh", ends.dupthresh);
         self.put("sack_blocks", ends.sack_blocks);

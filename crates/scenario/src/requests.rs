@@ -70,6 +70,7 @@ fn inner(section: &mut Section) -> EndSettings {
         receive_buffer_bytes: section.optional("receive_buffer", units::buffer_bytes),
         initial_window_pkts: packets(section, "initial_window", 1),
         cwnd_clamp_pkts: packets(section, "cwnd_clamp", 2),
+        fragment: section.flag("fragment"),
         detection: section.optional("detection", detection),
         dupthresh: packets(section, "dupthresh", 1),
         sack_blocks: section

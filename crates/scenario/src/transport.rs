@@ -13,7 +13,8 @@ use super::law;
 /// The law of a flow over UDP that asks for none, as of `fatpath send`.
 const LAW: &str = "fp_bbr";
 
-/// The connection of a flow over UDP, in datagrams of `most_datagram_bytes` of UDP payload at most.
+/// The connection of a flow over UDP, in datagrams of `most_datagram_bytes` of UDP payload at most, which the path carries
+/// whole, unless longer ones are asked for and IP may fragment them.
 ///
 /// # Errors
 /// In words: what the transport has not, or what is out of range.
@@ -29,8 +30,12 @@ pub fn spec(requests: &Requests, most_datagram_bytes: u16) -> Result<Spec, Strin
     let mut tcp = TcpSpec { law, ..plain.tcp };
     tcp.start.hystart = law.spec().hystart;
     requests.give(&mut tcp)?;
+    let most_bytes = match requests.ends.fragment {
+        Some(true) => *Spec::DATAGRAM_BYTES.end(),
+        _ => most_datagram_bytes,
+    };
     let datagram_bytes = match requests.mss_bytes {
-        Some(mss_bytes) => datagram_bytes(mss_bytes).min(most_datagram_bytes),
+        Some(mss_bytes) => datagram_bytes(mss_bytes).min(most_bytes),
         None => most_datagram_bytes,
     };
     let least_bytes = *Spec::DATAGRAM_BYTES.start();
@@ -178,6 +183,9 @@ mod tests {
         let small = of("mss=1000").unwrap();
         assert_eq!((small.datagram_bytes, mss_bytes(&small)), (1054, 1000));
         assert_eq!(of("mss=9000").unwrap().datagram_bytes, 1472);
+        let fragmented = of("mss=9000,fragment=true").unwrap();
+        assert_eq!(fragmented.datagram_bytes, 9054);
+        assert_eq!(of("fragment=true").unwrap().datagram_bytes, 1472);
     }
 
     #[test]

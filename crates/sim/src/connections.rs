@@ -21,6 +21,7 @@ const MAX_SYN_TIMEOUT_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Connections<'a> {
     tcp: &'a TcpSpec,
+    may_be_fragmented: bool,
     shared: Option<Shared>,
     /// Of this session, in packets.
     index: u32,
@@ -73,6 +74,7 @@ impl<'a> Connections<'a> {
         };
         Connections {
             tcp: &spec.tcp,
+            may_be_fragmented: spec.may_be_fragmented,
             shared,
             index,
             number: 0,
@@ -156,6 +158,7 @@ impl<'a> Connections<'a> {
             session: self.index,
             connection: self.number,
             header_bytes: self.tcp.header_bytes,
+            may_be_fragmented: self.may_be_fragmented,
         };
         open.poll_transmit(now_ns, label)
     }

@@ -22,7 +22,7 @@ pub(crate) struct Network {
 
 struct Direction {
     chain: Chain<SimPacket>,
-    mtu_bytes: u64,
+    mtu_bytes: u32,
     /// Where it leads.
     to: u32,
     too_big: Count,
@@ -61,10 +61,8 @@ impl Network {
     pub(crate) fn send(&mut self, now_ns: u64, at: u32, to: u32, packet: SimPacket) {
         let index = self.routes[at as usize * self.hosts + to as usize];
         let direction = &mut self.directions[index as usize];
-        if direction.admits(&packet) {
-            direction.chain.push(now_ns, packet);
-            self.rearm(index as usize);
-        }
+        direction.push(now_ns, packet);
+        self.rearm(index as usize);
     }
 
     /// The next packet that has left this direction by `now_ns`, and the host where it is.
@@ -115,7 +113,7 @@ impl Direction {
         let chain = link.directions[index % 2].build();
         Direction {
             chain: chain.expect("all links were checked"),
-            mtu_bytes: link.mtu_bytes.into(),
+            mtu_bytes: link.mtu_bytes,
             to: link.between[1 - index % 2] as u32,
             too_big: Count::default(),
             peak_queue_bytes: 0,
@@ -123,13 +121,16 @@ impl Direction {
         }
     }
 
-    fn admits(&mut self, packet: &SimPacket) -> bool {
+    fn push(&mut self, now_ns: u64, packet: SimPacket) {
         let wire = packet.wire();
-        let fits = wire.len_bytes(0) <= self.mtu_bytes;
-        if !fits {
+        if wire.last_bytes <= self.mtu_bytes {
+            self.chain.push(now_ns, packet);
+        } else if packet.may_be_fragmented() {
+            let fragments = packet.fragments(self.mtu_bytes);
+            (fragments.into_iter()).for_each(|fragment| self.chain.push(now_ns, fragment));
+        } else {
             self.too_big.add(wire);
         }
-        fits
     }
 
     fn sample(&mut self, now_ns: u64) {

@@ -2,11 +2,16 @@
 //! What travels through the cells: one segment, acknowledgement, or datagram, in 40 bytes, for windows
 //! of tens of thousands lie in them.
 
+mod fragments;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use fatpath_link::{Ecn, Flow, Packet, Wire};
 use fatpath_tcp::{Ack, Block, MAX_BLOCKS, Segment};
+
+pub(crate) use fragments::reassembled;
+use fragments::{Whole, fragments};
 
 /// A packet under way.
 #[derive(Clone, Debug)]
@@ -70,6 +75,7 @@ pub(crate) enum Body {
         echo_ns: u64,
         ecn: Ecn,
         cwr: bool,
+        may_be_fragmented: bool,
     },
     /// An acknowledgement of most kinds: no blocks. No window is above 2^30 bytes (RFC 7323, 2.3).
     PlainAck {
@@ -90,6 +96,12 @@ pub(crate) enum Body {
         /// It counts by being there: see `Datagrams`.
         _under_way: Rc<()>,
     },
+    /// Of a packet that was longer than a link's MTU.
+    Fragment {
+        len_bytes: u16,
+        number: u16,
+        whole: Rc<Whole>,
+    },
     /// Damaged on the way: its checksum is wrong, so no host reads it.
     Damaged {
         len_bytes: u16,
@@ -104,6 +116,8 @@ pub(crate) struct Label {
     pub(crate) session: u32,
     pub(crate) connection: u32,
     pub(crate) header_bytes: u32,
+    /// Its data segments may be.
+    pub(crate) may_be_fragmented: bool,
 }
 
 impl Label {
@@ -126,6 +140,7 @@ impl SimPacket {
             echo_ns: segment.echo_ns,
             ecn: segment.ecn,
             cwr: segment.cwr,
+            may_be_fragmented: label.may_be_fragmented,
         })
     }
 
@@ -149,10 +164,11 @@ impl SimPacket {
 
     /// The end that it is for.
     pub(crate) fn toward(&self) -> Side {
-        match self.body {
+        match &self.body {
             Body::Data { .. } | Body::Datagram { .. } => Side::Receiver,
             Body::PlainAck { .. } | Body::Ack { .. } => Side::Sender,
-            Body::Handshake { toward, .. } | Body::Damaged { toward, .. } => toward,
+            Body::Handshake { toward, .. } | Body::Damaged { toward, .. } => *toward,
+            Body::Fragment { whole, .. } => whole.packet().toward(),
         }
     }
 
@@ -160,6 +176,7 @@ impl SimPacket {
         match self.body {
             Body::Data { len_bytes, .. }
             | Body::Datagram { len_bytes, .. }
+            | Body::Fragment { len_bytes, .. }
             | Body::Damaged { len_bytes, .. }
             | Body::Handshake { len_bytes, .. }
             | Body::PlainAck { len_bytes, .. }
@@ -233,23 +250,29 @@ impl Packet for SimPacket {
 
     /// Of data segments; handshakes, acknowledgements and datagrams are not ECN-capable.
     fn ecn(&self) -> Ecn {
-        match self.body {
-            Body::Data { ecn, .. } => ecn,
+        match &self.body {
+            Body::Data { ecn, .. } => *ecn,
+            Body::Fragment { whole, .. } => whole.packet().ecn(),
             _ => Ecn::NotCapable,
         }
     }
 
     fn mark(&mut self) {
-        if let Body::Data { ecn, .. } = &mut self.body {
-            *ecn = Ecn::Marked;
+        match &mut self.body {
+            Body::Data { ecn, .. } => *ecn = Ecn::Marked,
+            Body::Fragment { whole, .. } => whole.mark(),
+            _ => {}
         }
     }
 
     /// No host here looks at it.
     fn set_dscp(&mut self, _dscp: u8) {}
 
-    /// Of what carries data only: no cell tells the others apart.
+    /// Of what carries data only: no cell tells the others apart. Of fragments the first, as only it has ports.
     fn flow(&self) -> Option<Flow> {
+        if matches!(self.body, Body::Fragment { number: 1.., .. }) {
+            return None;
+        }
         let end = |address| SocketAddr::from((Ipv4Addr::from_bits(address), 0));
         self.has_data().then(|| Flow {
             source: end(self.session),
@@ -259,9 +282,10 @@ impl Packet for SimPacket {
     }
 
     fn has_data(&self) -> bool {
-        match self.body {
+        match &self.body {
             Body::Data { .. } | Body::Datagram { .. } => true,
-            Body::Damaged { has_data, .. } => has_data,
+            Body::Damaged { has_data, .. } => *has_data,
+            Body::Fragment { whole, .. } => whole.packet().has_data(),
             Body::Handshake { .. } | Body::PlainAck { .. } | Body::Ack { .. } => false,
         }
     }
@@ -281,6 +305,20 @@ impl Packet for SimPacket {
     /// Hosts here do not discover MTUs: what is too long is lost.
     fn too_big(&self, _mtu_bytes: u32) -> Option<Self> {
         None
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        match self.body {
+            Body::Data {
+                may_be_fragmented, ..
+            } => may_be_fragmented,
+            Body::Datagram { .. } | Body::Fragment { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn fragments(self, mtu_bytes: u32) -> Vec<Self> {
+        fragments(self, mtu_bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::{ControlFlow, Range};
 use crate::connection::Totals;
 use crate::network::Network;
 use crate::outcome::{FlowOutcome, Outcome, Sample};
-use crate::packet::SimPacket;
+use crate::packet::{SimPacket, reassembled};
 use crate::session::{Session, sessions};
 use crate::wakes::{NEVER, Wakes};
 use crate::{Spec, SpecError};
@@ -134,6 +134,9 @@ impl<'a> Simulation<'a> {
         if host != destination {
             return self.network.send(self.now_ns, host, destination, packet);
         }
+        let Some(packet) = reassembled(packet) else {
+            return;
+        };
         if session.handle_packet(self.now_ns, packet) {
             self.delivered_packets += 1;
         }

@@ -81,6 +81,9 @@ pub struct FlowSpec {
     pub tcp: TcpSpec,
     /// It is paced at its part of a rate, and no faster than its ends say; not read for [`Source::ConstantRate`].
     pub shared_rate: Option<SharedRate>,
+    /// Links fragment its data segments that are longer than their MTU, as IPv4 does without the DF flag; otherwise such ones
+    /// are lost. Those of [`Source::ConstantRate`] are always fragmented.
+    pub may_be_fragmented: bool,
 }
 
 /// A rate of which each of the n flows that send has 1/n (`"500mbit/n"` of a policy's rule).

@@ -294,7 +294,7 @@ fn what_is_not_simulated_is_refused_with_its_place_before_anything_runs() {
     fatpath: x.toml:23:1: error: no iperf3 before it listens on port 5300 of b
     fatpath: x.toml: host a: net.ipv4.tcp_sack = 0: is not simulated; leave it out, or run the scenario in the lab
     fatpath: x.toml:29:6: error: flow[1].to: a is where the flow begins; it ends at another
-    fatpath: x.toml:33:1: error: unknown key `sleep` in flow[1]; allowed: from, to, start, streams, time_limit, transport, source, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, detection, dupthresh, sack_blocks, reduction, growth, max_burst, pacing, pacing_quantum, drop, rto_min, delayed_acks, delayed_ack_max, delayed_ack_count, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude, chunk, first_chunk, every, count, stop
+    fatpath: x.toml:33:1: error: unknown key `sleep` in flow[1]; allowed: from, to, start, streams, time_limit, transport, source, law, mss, window, pacing_rate, send_buffer, receive_buffer, initial_window, cwnd_clamp, fragment, detection, dupthresh, sack_blocks, reduction, growth, max_burst, pacing, pacing_quantum, drop, rto_min, delayed_acks, delayed_ack_max, delayed_ack_count, tail_loss_probe, max_ssthresh, initial_ssthresh, initial_rate, idle, hystart, rude, chunk, first_chunk, every, count, stop
     fatpath: x.toml:46:8: error: flow[3].rate: found the text "0bit"; allowed: a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
     fatpath: x.toml:8:11: error: links.wan.between: "c" is not a host; the hosts are: a, b
     "#);

@@ -94,7 +94,7 @@ impl Spec {
             pacing_rate_bps: self.pacing_rate_bps(self.datagram_bytes),
             mss_bytes: Spec::segment_bytes(self.datagram_bytes),
             header_bytes: network_bytes + OVERHEAD_BYTES,
-            send_buffer: Buffer::Fixed(self.window_bytes),
+            send_buffer: Buffer::Fixed(SEND_BUFFER_BYTES),
             receive_buffer: Buffer::Fixed(self.window_bytes),
             ..self.tcp.clone()
         }

@@ -20,6 +20,8 @@ use fatpath_sim::{Buffer, DelayedAcks, RudeRate, RudeSpec, TcpSpec};
 use super::host::{Ecn, HostTcp};
 use super::{law, source};
 
+/// RFC 791: the length is 16 bits.
+const MOST_PACKET_BYTES: u32 = 65_535;
 /// The largest window without scaling, and the largest shift (RFC 7323, section 2).
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 const MOST_SHIFT: u32 = 14;
@@ -221,11 +223,15 @@ impl Ends<'_> {
             false => IPV4_TCP_BYTES,
         };
         let header_bytes = headers + TIMESTAMP_BYTES;
-        let most = self.path_mtu_bytes.saturating_sub(header_bytes).max(1);
+        let whole = self.path_mtu_bytes.saturating_sub(header_bytes).max(1);
+        let most = match self.flow.may_be_fragmented() {
+            true => MOST_PACKET_BYTES - header_bytes,
+            false => whole,
+        };
         let mss_bytes = self
             .requests()
             .mss_bytes
-            .map_or(most, |request| request.min(most));
+            .map_or(whole, |request| request.min(most));
         Segment {
             mss_bytes,
             header_bytes,

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use fatpath_link::headers::UDP_BYTES;
 use fatpath_policy::Policy;
 use fatpath_scenario::plan::{Family, Plan};
 use fatpath_scenario::routes::Map;
@@ -134,12 +133,10 @@ impl Mapping<'_> {
         connection: usize,
         sharing: &mut Sharing,
     ) -> Result<FlowSpec, MapError> {
+        check_fits(flow, way)?;
         let start_ns = nanos(flow.start);
         let (tcp, shared_rate) = match flow.source {
-            Source::ConstantRate { payload_bytes, .. } => {
-                check_fits(flow, payload_bytes, way)?;
-                Default::default()
-            }
+            Source::ConstantRate { .. } => Default::default(),
             _ if flow.transport == Transport::Udp => (transported(flow, way)?, None),
             _ => self.ends(flow, way, stream, connection, sharing)?,
         };
@@ -152,6 +149,7 @@ impl Mapping<'_> {
             source: source(&flow.source),
             tcp,
             shared_rate,
+            may_be_fragmented: flow.may_be_fragmented(),
         })
     }
 
@@ -252,20 +250,26 @@ fn transported(flow: &Flow, way: &Way) -> Result<TcpSpec, MapError> {
     Ok(transport::simulated(&spec, flow.network_bytes()))
 }
 
-/// The simulator has no fragments.
-fn check_fits(flow: &Flow, payload_bytes: u32, way: &Way) -> Result<(), MapError> {
-    let most_bytes = way.mtu_bytes.saturating_sub(UDP_BYTES);
-    let why = format!(
-        "datagrams with {payload_bytes} bytes of payload do not fit the MTU of {} bytes from {} to {}, and \
-         fragments are not simulated; {most_bytes} bytes do",
-        way.mtu_bytes, flow.from, flow.to
-    );
-    match payload_bytes <= most_bytes {
-        true => Ok(()),
-        false => Err(MapError::Line {
+/// The simulator has the fragments of IPv4 alone.
+fn check_fits(flow: &Flow, way: &Way) -> Result<(), MapError> {
+    let is_long = match flow.source {
+        Source::ConstantRate { payload_bytes, .. } => {
+            payload_bytes > flow.most_datagram_bytes(way.mtu_bytes).into()
+        }
+        _ => flow.may_be_fragmented(),
+    };
+    let why = || {
+        format!(
+            "packets longer than the MTU of {} bytes from {} to {} over IPv6: the simulator fragments those of IPv4 alone",
+            way.mtu_bytes, flow.from, flow.to
+        )
+    };
+    match flow.ipv6 && is_long {
+        true => Err(MapError::Line {
             line: flow.line,
-            why,
+            why: why(),
         }),
+        false => Ok(()),
     }
 }
 

@@ -268,22 +268,59 @@ fn is_scenario(file: &Path) -> bool {
 }
 
 #[test]
-fn datagrams_that_do_not_fit_are_refused_with_their_line() {
-    let of = |payload: u32| {
+fn datagrams_that_do_not_fit_are_fragmented_and_over_ipv6_refused_with_their_line() {
+    let of = |to: &str, payload: u32| {
         let text = format!(
-            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\ndelay = \"1ms\"\n[[flow]]\n\
-             from = \"a\"\nto = \"b\"\nsource = \"udp\"\nrate = \"1mbit\"\nstop = \"1s\"\npayload = {payload}"
+            "name = \"x\"\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = [\"a\", \"b\"]\nmtu = 1400\ndelay = \"1ms\"\n\
+             [[program]]\nhost = \"b\"\nrun = \"iperf3 -s\"\nready = {{ port = 5201 }}\n[[program]]\nhost = \"a\"\n\
+             run = \"iperf3 -c {to} -u -b 1M -t 1 -l {payload}\"\n"
         );
-        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let scenario = Scenario::parse("x.toml", &text).unwrap_or_else(|wrong| panic!("{wrong}"));
         mapped(&scenario, "default.default").map(|_| ())
     };
-    assert_eq!(of(1372), Ok(()));
-    let message = of(1373).unwrap_err().to_string();
+    assert_eq!(of("{b}", 1373), Ok(()));
+    assert_eq!(of("{b.ipv6}", 1352), Ok(()));
+    let message = of("{b.ipv6}", 1353).unwrap_err().to_string();
     assert!(
-        message.starts_with("line 8: datagrams with 1373 bytes"),
+        message.starts_with(
+            "line 12: packets longer than the MTU of 1400 bytes from a to b over IPv6"
+        ),
         "{message}"
     );
-    assert!(message.ends_with("1372 bytes do"), "{message}");
+}
+
+/// The lengths are those of the wire; one segment has all fragments of its datagram.
+#[test]
+fn a_flow_may_ask_for_segments_that_are_fragmented() {
+    let of = |mss: u32, fragment: bool| {
+        let more = format!("{BULK}transport = \"udp\"\nmss = {mss}\nfragment = {fragment}\n");
+        of_text("\"net.ipv4.tcp_sack\" = \"1\"", &more)
+            .spec
+            .flows
+            .remove(0)
+    };
+    let flow = of(5834, true);
+    let length = flow.tcp.mss_bytes + flow.tcp.header_bytes;
+    assert_eq!((length, flow.may_be_fragmented), (5888 + 28, true));
+    let whole = of(5834, false);
+    let length = whole.tcp.mss_bytes + whole.tcp.header_bytes;
+    assert_eq!((length, whole.may_be_fragmented), (1500, false));
+}
+
+/// The sender of the transport keeps no data, so nothing but the receiver's window bounds what is on its way.
+#[test]
+fn a_flow_over_udp_fills_its_window_in_each_round_trip() {
+    let more = format!(
+        "{BULK}transport = \"udp\"\nlaw = \"reno\"\nreceive_buffer = \"500kB\"\nsend_buffer = \"1MB\"\n"
+    );
+    let mapped = of_text("\"net.ipv4.tcp_sack\" = \"1\"", &more);
+    let outcome = fatpath_sim::run(&mapped.spec, |_| ControlFlow::Continue(())).unwrap();
+    let mbps = outcome.flows[0].delivered_bytes as f64 * 8e-6 / 10.0;
+    let window_mbps = 0.5 * 8.0 / 0.020;
+    assert!(
+        (0.95 * window_mbps..1.01 * window_mbps).contains(&mbps),
+        "{mbps}"
+    );
 }
 
 #[test]

@@ -31,6 +31,14 @@ impl<P: Packet> Outcome<P> {
         self.passed.push(now_ns, packet);
     }
 
+    /// Of one segment that may be fragmented.
+    pub(crate) fn pass_fragments(&mut self, now_ns: u64, segment: P, mtu_bytes: u32) {
+        let whole = segment.wire();
+        let fragments = segment.fragments(mtu_bytes);
+        self.counters.fragment(whole, Count::of(&fragments));
+        (fragments.into_iter()).for_each(|fragment| self.pass(now_ns, fragment));
+    }
+
     pub(crate) fn drop(&mut self, cause: DropCause, packet: P) {
         self.counters.drop(cause, packet.wire());
     }

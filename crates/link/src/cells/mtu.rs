@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The MTU of a path: longer packets are dropped, and their sender is told. Never fragments.
+//! The MTU of a path: longer packets go on in fragments where they may be fragmented, and are dropped otherwise, and their
+//! sender is told.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,15 +8,15 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::at_once::{Effect, Outcome};
-use crate::packet::split;
+use crate::packet::{each_segment, split};
 use crate::{CellSpec, DropCause, Packet, SpecError, Wire};
 
 /// The least MTU of the path beyond this point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MtuSpec {
-    /// Longest IP packet that passes, within [`MtuSpec::RANGE_BYTES`]. Longer ones are dropped,
-    /// whether they may be fragmented or not, and their sender is told (RFC 1191, RFC 8201): once for
-    /// a super-packet, though many of its segments are too long.
+    /// Longest IP packet that passes, within [`MtuSpec::RANGE_BYTES`]. Longer ones go on in fragments (RFC 791), or, where
+    /// they may not be fragmented, are dropped, and their sender is told (RFC 1191, RFC 8201): once for a super-packet, though
+    /// many of its segments are too long.
     pub mtu_bytes: u32,
 }
 
@@ -69,9 +70,15 @@ impl<P: Packet> Effect<P> for Mtu {
         if too_long == 0 {
             return out.pass(now_ns, packet);
         }
-        let (dropped, rest) = split(packet, too_long);
-        out.reply(dropped.too_big(self.mtu_bytes));
-        out.drop(DropCause::TooBig, dropped);
+        let (long, rest) = split(packet, too_long);
+        if long.may_be_fragmented() {
+            each_segment(long, |segment| {
+                out.pass_fragments(now_ns, segment, self.mtu_bytes)
+            });
+        } else {
+            out.reply(long.too_big(self.mtu_bytes));
+            out.drop(DropCause::TooBig, long);
+        }
         if let Some(last) = rest {
             out.pass(now_ns, last);
         }

@@ -77,6 +77,28 @@ fn a_packet_above_the_mtu_is_lost_and_counted() {
     assert!(link.too_big.packets > 10 && link.counters.arrived.packets > 0);
 }
 
+/// A segment is lost with any of its four fragments.
+#[test]
+fn a_segment_above_the_mtu_arrives_in_fragments_where_it_may() {
+    let mut spec = path(10 * MS_NS, [CellSpec::loss(0.002)], 20 * S_NS);
+    let mut flow = bulk(Some(100_000_000));
+    flow.tcp.mss_bytes = 5_834;
+    flow.may_be_fragmented = true;
+    spec.flows = vec![flow];
+    let outcome = outcome(&spec);
+    assert_eq!(outcome.flows[0].delivered_bytes, 100_000_000);
+    let link = &outcome.links[0][0];
+    assert_eq!(link.too_big.packets, 0);
+    let segments = 100_000_000_u64.div_ceil(5_834);
+    let fragments = link.counters.arrived.packets;
+    assert!(
+        (4 * segments..9 * segments / 2).contains(&fragments),
+        "{fragments}"
+    );
+    let again = outcome.flows[0].retransmits as f64 / segments as f64;
+    assert!((0.006..0.011).contains(&again), "{again}");
+}
+
 fn cell() -> impl Strategy<Value = CellSpec> {
     let share = || 0.0..0.05f64;
     let limit = proptest::option::of(3_000..200_000u64);

@@ -31,15 +31,25 @@ fn datagrams_leave_at_their_rate_and_their_loss_is_counted() {
     assert_eq!(outcome.flows[0].delivered_bytes, seen.received * 972);
 }
 
+/// Of 8,192 bytes, each in six fragments that come at once: a queue takes all, or not the last, and with it the datagram.
 #[test]
-fn datagrams_that_no_link_takes_are_lost() {
-    let mut spec = path(20 * MS_NS, [], S_NS);
-    spec.flows = vec![flow(Source::ConstantRate {
-        rate_bps: 8_000_000,
-        payload_bytes: 8_192,
-    })];
-    let seen = outcome(&spec).flows[0].datagrams.unwrap();
-    assert!(seen.sent > 100 && (seen.lost, seen.received) == (seen.sent, 0));
+fn datagrams_arrive_with_all_fragments_or_not_at_all() {
+    let of = |queue_bytes| {
+        let queue = CellSpec::rate(10_000_000, Some(queue_bytes));
+        let mut spec = path(20 * MS_NS, [queue], S_NS);
+        spec.flows = vec![flow(Source::ConstantRate {
+            rate_bps: 8_000_000,
+            payload_bytes: 8_192,
+        })];
+        let outcome = outcome(&spec);
+        let seen = outcome.flows[0].datagrams.unwrap();
+        let left = outcome.links[0][0].counters.left.packets;
+        (seen.sent, seen.lost, seen.received, left)
+    };
+    let (sent, lost, received, _) = of(10_000);
+    assert!(sent > 100 && lost == 0 && received + 3 > sent);
+    let (sent, lost, received, left) = of(4_500);
+    assert!(lost + 3 > sent && received == 0 && left > 2 * sent);
 }
 
 /// Twice what the link carries, for two seconds, beside a flow that goes on: the queue empties after it.

@@ -62,6 +62,7 @@ pub fn flow(source: Source) -> FlowSpec {
         source,
         tcp: TcpSpec::default(),
         shared_rate: None,
+        may_be_fragmented: false,
     }
 }
 
