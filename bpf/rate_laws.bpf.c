@@ -204,6 +204,20 @@ static __always_inline u32 undo_by(enum cc_law law, struct sock *sk)
 	return f->cwnd_pkts;
 }
 
+/* At the rate that the rule knows of the path, unless the kernel knows better. */
+static __always_inline void start_at_rate(struct sock *sk, struct cc_rate_flow *f)
+{
+	struct fp_rule *rule = rule_of(sk);
+	struct cc_rate_sample now = {};
+	struct tcp_sock *tp = tcp(sk);
+
+	if (!rule || !rule->value[FP_INITIAL_RATE] || is_syn_lost(tp) || is_start_unchecked(sk))
+		return;
+	take_now(f, &now, tp);
+	cc_rate_start_at(f, &now, rule->value[FP_INITIAL_RATE]);
+	send_by(sk, f);
+}
+
 /* Nothing is in flight. A rule's initial window was set after init(). */
 static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp_ca_event event)
 {
@@ -216,6 +230,7 @@ static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp
 		return;
 	if (!tp->data_segs_out) {
 		begin(law, sk, f);
+		start_at_rate(sk, f);
 		return;
 	}
 	use_constant_law(law, sk, &use);

@@ -42,6 +42,8 @@ mod port {
     pub const KEEP: u16 = 7009;
     pub const RESTART: u16 = 7010;
     pub const PACE: u16 = 7011;
+    pub const BBR_AT_RATE: u16 = 7012;
+    pub const BBR: u16 = 7013;
 }
 
 fn all_rules() -> String {
@@ -74,7 +76,39 @@ fn all_rules() -> String {
         (port::PACE, idle("pace")),
     ];
     let of = |(port, keys)| rule(port, &format!("congestion_control = 'fp_reno'\n{keys}"));
-    policy(&rules.map(of))
+    let by_rates = [
+        (port::BBR_AT_RATE, "initial_rate = '4mbit'"),
+        (port::BBR, ""),
+    ];
+    let of_rates = |(port, keys)| rule(port, &format!("congestion_control = 'fp_bbr'\n{keys}"));
+    let rules = rules.map(of).into_iter().chain(by_rates.map(of_rates));
+    policy(&rules.collect::<Vec<_>>())
+}
+
+/// 1 s x 4 Mb/s are 345 segments; by itself BBR begins with ten.
+#[test]
+fn a_flow_of_bbr_starts_at_the_rate_that_its_rule_knows() {
+    let Some(shared) = shared(&all_rules()) else {
+        return;
+    };
+    let lab = Lab::up("bbr-rate", "delay = '500ms'");
+    let first_window = |port| {
+        let transfer = Transfer::open(&lab, &shared.daemon, port);
+        let before = number(&transfer.flow(), "bytes_acked");
+        transfer.send_on();
+        let mut largest = 0.0_f64;
+        until("an acknowledgement", || {
+            let flow = transfer.flow();
+            let is_first = number(&flow, "bytes_acked") == before;
+            if is_first {
+                largest = largest.max(cwnd(&flow));
+            }
+            (!is_first).then_some(())
+        });
+        largest
+    };
+    assert!((330.0..360.0).contains(&first_window(port::BBR_AT_RATE)));
+    assert!(first_window(port::BBR) < 20.0);
 }
 
 #[test]

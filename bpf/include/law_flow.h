@@ -173,6 +173,24 @@ static __always_inline struct cc_start start_of(const struct fp_rule *rule, stru
 	return start;
 }
 
+/* The kernel then starts with a window of 1 (RFC 5681, 3.1; RFC 6298, 5.7). */
+static __always_inline int is_syn_lost(struct tcp_sock *tp)
+{
+	return !tp->data_segs_out && tp->snd_cwnd == 1;
+}
+
+/* What was learned of a path is for flows that were checked (paths.h), a rule of the policy file for all. */
+static __always_inline int is_start_unchecked(struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+
+	if (!flow || flow->rule_id < FP_MAX_RULE_IDS)
+		return 0;
+	/* Of a flow that waited, the check was too long ago: others may start now. */
+	return !(flow->flags & FP_FLOW_AT_RATE) ||
+	       bpf_ktime_get_ns() - flow->seen_ns > START_ROUND_TRIPS * 125ull * tcp(sk)->srtt_us;
+}
+
 /*
  * RFC 5681, 4.1: RW = min(IW, cwnd). The kernel, if it restarted the window, knows the
  * IW of the route, but not that of the rule.

@@ -43,6 +43,12 @@ impl RateControl {
         RateControl { law, flow }
     }
 
+    /// Nothing was sent, and the path is known to carry this, bits of data a second: the flow starts at that rate, where a start
+    /// by the law would be slower.
+    pub fn start_at(&mut self, rate_bps: u64, now: &RateSample) {
+        unsafe { raw::fatpath_rate_start_at(&mut *self.flow, now, rate_bps) }
+    }
+
     /// A flow as the kernel half keeps it.
     pub fn from_flow(law: Law, flow: RateFlow) -> RateControl {
         let flow = Box::new(flow);

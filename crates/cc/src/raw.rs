@@ -744,6 +744,9 @@ unsafe extern "C" {
     pub fn fatpath_rate_begin(law: cc_u32, f: *mut RateFlow, s: *const RateSample);
 }
 unsafe extern "C" {
+    pub fn fatpath_rate_start_at(f: *mut RateFlow, s: *const RateSample, rate_bps: cc_u64);
+}
+unsafe extern "C" {
     pub fn fatpath_rate_acked(
         law: cc_u32,
         values: *const cc_u32,

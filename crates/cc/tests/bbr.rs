@@ -81,8 +81,11 @@ proptest! {
         first in any_sample(),
         cwnd_pkts in 1u32..1000,
         clamp_pkts in prop_oneof![4u32..100, 4u32..2_000_000, Just(u32::MAX)],
+        start_bps in prop_oneof![Just(0), 8000u64..1_000_000_000_000, any::<u64>()],
     ) {
         let mut flow = RateControl::new(law, cwnd_pkts.min(clamp_pkts), clamp_pkts, &first);
+        flow.start_at(start_bps, &first);
+        prop_assert!(flow.cwnd_pkts() <= clamp_pkts);
         let mut now_us = first.now_us;
         for event in events {
             let was_acked = matches!(event, Event::Acked(_));

@@ -4,7 +4,8 @@
 //! is due, sends what may leave, and waits.
 //!
 //! Datagrams leave and arrive many at a call (UDP segmentation offload and its counterpart, by `quinn-udp`); the pace of
-//! the transport sizes the batches. IP never fragments what leaves.
+//! the transport sizes the batches. IP fragments what leaves only where
+//! that is asked for ([`Socket::let_fragment`]).
 //!
 //! It has no threads, no async runtime, no keys of its own, and knows no files: bytes come from a [`Source`] and go to a
 //! [`Sink`]. Errors of the network are losses: only silence of the peer ends a connection, so that nobody off the path

@@ -96,16 +96,16 @@ impl Socket {
         Ok((socket, bound))
     }
 
-    /// Datagrams that are longer than the path's MTU are fragmented by IP, here and on the way: the kernel takes no longer
-    /// notice of what it knows of that MTU, and sets no DF flag.
+    /// Datagrams that are longer than the MTU of the device are fragmented by IP, and so are they on the way where the path's is
+    /// smaller: no DF flag is set, and what the kernel knows of the path's MTU is not looked at (`IP_PMTUDISC_OMIT`).
     ///
     /// # Errors
     /// The kernel's.
     pub fn let_fragment(&mut self) -> io::Result<()> {
         use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
         match self.socket.local_addr()? {
-            SocketAddr::V4(_) => set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::DONT)?,
-            SocketAddr::V6(_) => set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::DONT)?,
+            SocketAddr::V4(_) => set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::OMIT)?,
+            SocketAddr::V6(_) => set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::OMIT)?,
         }
         self.lets_fragment = true;
         Ok(())

@@ -12,10 +12,11 @@ const OFFSET: u16 = 0x1fff;
 /// Of the offset, bytes.
 const UNIT_BYTES: usize = 8;
 
-/// Whether a router may do it.
+/// Whether a router may do it. Not of a packet with more bytes than its header says: it is none that a host sent.
 pub(crate) fn is_allowed(packet: &[u8]) -> bool {
     Parts::of(packet).is_some_and(|parts| {
-        parts.family == Family::V4 && be_u16(packet, ip::IPV4_FRAGMENT) & DONT_FRAGMENT == 0
+        let may = be_u16(packet, ip::IPV4_FRAGMENT) & DONT_FRAGMENT == 0;
+        parts.family == Family::V4 && may && parts.end == packet.len()
     })
 }
 
@@ -141,11 +142,25 @@ mod tests {
             prop_assert_eq!(&reassembled(&again), whole);
         }
 
+        /// Whatever the rest of a header says that may be fragmented, and whatever its options are.
         #[test]
-        fn no_bytes_make_it_panic(packet in proptest::collection::vec(any::<u8>(), 0..3000), mtu_bytes in 68..1500usize) {
-            if is_allowed(&packet) {
-                fragments(&packet, mtu_bytes);
-            }
+        fn no_packet_makes_it_panic_or_lose_data(
+            mut packet in proptest::collection::vec(any::<u8>(), 100..3000),
+            words in 5..16u8,
+            mtu_bytes in 68..1500usize,
+        ) {
+            packet[0] = 0x40 | words;
+            packet[ip::IPV4_FRAGMENT] &= !0x40;
+            let len_bytes = packet.len() as u16;
+            set_be_u16(&mut packet, ip::IPV4_TOTAL_LEN, len_bytes);
+            prop_assert!(is_allowed(&packet));
+            let header_bytes = usize::from(words) * 4;
+            let parts = fragments(&packet, mtu_bytes);
+            let data: Vec<u8> = parts.iter().flat_map(|part| &part[header_bytes..]).copied().collect();
+            prop_assert_eq!(data, &packet[header_bytes..]);
+            prop_assert!(parts.len() == 1 || parts.iter().all(|part| part.len() <= mtu_bytes));
+            packet.push(0);
+            prop_assert!(!is_allowed(&packet));
         }
     }
 

@@ -102,6 +102,39 @@ fn senders_learn_the_mtu_of_the_path() {
     assert_eq!((there.refused_packets, back.refused_packets), (0, 0));
 }
 
+/// Their sender ignores what it knows of the path, so that it is the link that fragments them; the kernel puts them together.
+#[test]
+fn datagrams_without_the_df_flag_go_on_in_fragments() {
+    const IP_PMTUDISC_OMIT: libc::c_int = 5;
+    const DATAGRAMS: u64 = 50;
+    if !can_run("datagrams_without_the_df_flag_go_on_in_fragments") {
+        return;
+    }
+    let topology = one_way("fragments", CellSpec::Mtu(MtuSpec { mtu_bytes: 1400 }));
+    let datagram: Vec<u8> = (0..1_450).map(pattern).collect();
+    let (received, stats) = with_network(&topology, |network| {
+        let hosts = ["client", "server"].map(|name| network.host(name).unwrap());
+        let address = ADDRESSES[0].parse().unwrap();
+        let (sender, receiver) = udp_pair(hosts[0], hosts[1], address);
+        set_option(
+            &sender,
+            libc::IPPROTO_IP,
+            libc::IP_MTU_DISCOVER,
+            IP_PMTUDISC_OMIT,
+        )
+        .unwrap();
+        for _ in 0..DATAGRAMS {
+            sender.send_to(&datagram, address).unwrap();
+        }
+        receive_all(&receiver, &datagram)
+    });
+    assert_eq!(received as u64, DATAGRAMS);
+    let there = &stats.links[0].directions[0].total;
+    assert_eq!(there.dropped(DropCause::TooBig).packets, 0);
+    assert_eq!(there.fragmented.packets, DATAGRAMS);
+    assert_eq!(there.fragmented.bytes, 20 * DATAGRAMS);
+}
+
 /// The route of a host, with what it has learnt of it.
 fn route_to(host: &Namespace, address: SocketAddr) -> String {
     let mut ip = host.command("ip");

@@ -135,8 +135,8 @@ impl Counters {
     /// Notes that a packet goes on as these fragments.
     pub(crate) fn fragment(&mut self, whole: Wire, fragments: Count) {
         self.fragmented += Count {
-            packets: fragments.packets.saturating_sub(whole.segments.into()),
-            bytes: fragments.bytes.saturating_sub(whole.len_bytes(0)),
+            packets: fragments.packets - u64::from(whole.segments),
+            bytes: fragments.bytes - whole.len_bytes(0),
         };
     }
 

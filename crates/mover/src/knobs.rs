@@ -21,7 +21,6 @@ pub fn knobs(texts: &[String]) -> Result<EndSettings> {
             ends.receive_buffer_bytes.is_some(),
             "--window",
         ),
-        ("fragment", ends.fragment.is_some(), "--datagram-bytes"),
         ("pacing_rate", asked.pacing_rate_bps.is_some(), "--limit"),
     ];
     for (key, is_given, option) in of_options {
@@ -30,6 +29,10 @@ pub fn knobs(texts: &[String]) -> Result<EndSettings> {
     ensure!(
         ends.rude.is_none(),
         "--tcp rude: the transport has no flows without congestion control"
+    );
+    ensure!(
+        ends.fragment.is_none(),
+        "--tcp fragment: the path's MTU is searched; `fatpath flow send` has it"
     );
     Ok(asked.ends)
 }
@@ -50,6 +53,10 @@ mod tests {
             (
                 "rude={}",
                 "--tcp rude: the transport has no flows without congestion control",
+            ),
+            (
+                "fragment=true",
+                "--tcp fragment: the path's MTU is searched; `fatpath flow send` has it",
             ),
             (
                 "dupthresh=0",

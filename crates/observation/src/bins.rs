@@ -70,6 +70,8 @@ pub struct Bin {
     pub duplicated: Count,
     /// Damaged.
     pub corrupted: Count,
+    /// What fragments are more than the packets that they were.
+    pub fragmented: Count,
     /// Entered and left, of each flow by its name, if [`Selection::flows`].
     pub flows: BTreeMap<String, [Count; 2]>,
 }
@@ -92,6 +94,7 @@ impl Bin {
         self.marked += record.marked;
         self.duplicated += record.duplicated;
         self.corrupted += record.corrupted;
+        self.fragmented += record.fragmented;
     }
 
     fn add_flows(&mut self, record: &Record) {

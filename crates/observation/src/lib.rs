@@ -81,6 +81,8 @@ pub struct Record {
     pub duplicated: Count,
     /// Damaged.
     pub corrupted: Count,
+    /// What fragments are more than the packets that they were.
+    pub fragmented: Count,
     /// Of each flow of which a packet arrived or left; empty unless [`Header::per_flow`]. Packets
     /// without ports, and flows beyond [`MAX_FLOWS`], are not listed.
     pub flows: Vec<FlowRecord>,
@@ -126,6 +128,7 @@ impl Record {
             &self.duplicated,
             &self.corrupted,
             policed,
+            &self.fragmented,
         ]
     }
 
@@ -142,9 +145,10 @@ impl Record {
             &mut self.duplicated,
             &mut self.corrupted,
             policed,
+            &mut self.fragmented,
         ]
     }
 }
 
 /// How many counts a record has in addition to those of its flows.
-const COUNTS: usize = 5 + DropCause::ALL.len();
+const COUNTS: usize = 6 + DropCause::ALL.len();

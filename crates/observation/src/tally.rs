@@ -83,6 +83,7 @@ impl Tally {
             marked: since(&|counters| counters.marked),
             duplicated: since(&|counters| counters.duplicated),
             corrupted: since(&|counters| counters.corrupted),
+            fragmented: since(&|counters| counters.fragmented),
             flows: self.take_flows(),
         };
         self.before = *counters;

@@ -153,6 +153,9 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, tr
             _ => "fp_bbr: segments are lost although no long queue delays them",
         };
         choice.because(reason.to_owned());
+        if let (Some(Loss::Random), Some(bdp_bytes)) = (estimate.loss, estimate.bdp_bytes()) {
+            set_rate(choice, estimate, rate, bdp_bytes);
+        }
     }
 }
 
@@ -160,7 +163,8 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, tr
 /// queue, or one that an AQM keeps short. Its law answers to losses, so it makes way for others. A flow that loses segments
 /// without a queue all the same shows that they are lost at any rate. Answers whether the path gets this.
 fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -> bool {
-    let pkts = ssthresh_pkts(estimate, estimate.bdp_bytes().unwrap_or_default());
+    let bdp_bytes = estimate.bdp_bytes().unwrap_or_default();
+    let pkts = ssthresh_pkts(estimate, bdp_bytes);
     let bps = rate.bps.value * PACED_SHARE;
     let is_known = estimate.is_found && rate.limit.is_none() && bps <= MOST_PACING_BPS;
     if estimate.loses_paced || !is_known || host.law != "cubic" || pkts < LEAST_SSTHRESH_PKTS {
@@ -176,6 +180,7 @@ fn set_pace(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host) -
         bps as f64 / 1e6,
         rate.bps.value / 1e6
     ));
+    set_rate(choice, estimate, rate, bdp_bytes);
     true
 }
 
@@ -216,8 +221,8 @@ fn set_rate(choice: &mut Choice, estimate: &Estimate, rate: Rate, bdp_bytes: f64
     // Slow start on the path while it was unknown tells nothing of a start below its rate.
     let share = estimate.given_retransmitted_share;
     let share = share.unwrap_or(estimate.retransmitted_share);
-    let is_clean =
-        matches!(estimate.loss, Some(Loss::None | Loss::Queue)) && share <= MOST_LOST_TO_START;
+    let is_bounded = estimate.loss != Some(Loss::Policed);
+    let is_clean = is_bounded && share <= MOST_LOST_TO_START;
     let start_pkts = START_SHARE * bdp_bytes / f64::from(estimate.mss_bytes.max(1));
     if !is_clean || start_pkts < LEAST_START_PKTS {
         return;
@@ -379,6 +384,11 @@ mod tests {
     fn losses_without_a_queue_ask_for_bbr() {
         let random = choose(&path(1e9, 100e3, Loss::Random), &host(), Shared).profile;
         assert_eq!(random.law, Some(Law::Bbr));
+        assert!(
+            random
+                .initial_rate_bps
+                .is_some_and(|bps| bps <= 500_000_000)
+        );
         assert_eq!(random.initial_ssthresh_pkts, None);
         assert_eq!(random.send_buffer_bytes, random.receive_buffer_bytes);
         let heavy = Estimate {
@@ -393,6 +403,7 @@ mod tests {
         let policed = choose(&path(20e6, 20e3, Loss::Policed), &host(), Shared).profile;
         assert_eq!(policed.law, Some(Law::Bbr));
         assert_eq!(policed.initial_ssthresh_pkts, None);
+        assert_eq!(policed.initial_rate_bps, None);
     }
 
     #[test]

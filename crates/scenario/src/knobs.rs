@@ -166,7 +166,7 @@ mod tests {
 
     /// Each key once.
     const ALL: &str = "law={ law = \"fp_aimd\", a = 6, b = 0.3 },mss=1000,window=64KiB,pacing_rate=1.5gbit,send_buffer=1MiB,\
-        receive_buffer=2MB,initial_window=3,cwnd_clamp=500,detection=fack,dupthresh=9,sack_blocks=4,reduction=rampdown,\
+        receive_buffer=2MB,initial_window=3,cwnd_clamp=500,fragment=true,detection=fack,dupthresh=9,sack_blocks=4,reduction=rampdown,\
         growth=abc,max_burst=5,pacing=true,pacing_quantum=1ms,drop=[20,25,25],rto_min=1s,delayed_acks=on,\
         delayed_ack_max=200ms,delayed_ack_count=4,tail_loss_probe=false,max_ssthresh=100,initial_ssthresh=64,\
         initial_rate=100mbit,idle=pace,hystart=false,rude={ rate = \"1mbit\", off = \"nicely\", at = \"3s\" }";

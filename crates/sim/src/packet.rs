@@ -270,8 +270,8 @@ impl Packet for SimPacket {
 
     /// Of what carries data only: no cell tells the others apart. Of fragments the first, as only it has ports.
     fn flow(&self) -> Option<Flow> {
-        if matches!(self.body, Body::Fragment { number: 1.., .. }) {
-            return None;
+        if let Body::Fragment { number, whole, .. } = &self.body {
+            return (*number == 0).then(|| whole.packet().flow()).flatten();
         }
         let end = |address| SocketAddr::from((Ipv4Addr::from_bits(address), 0));
         self.has_data().then(|| Flow {

@@ -112,7 +112,7 @@ impl Sender {
         window.clamp_pkts = spec.cwnd_clamp_pkts;
         control.begin(&mut window);
         let mut sender = Sender {
-            rate_flow: RateFlow::new(spec, &window, rtt_ns, now_ns),
+            rate_flow: RateFlow::new(spec, &mut window, rtt_ns, now_ns),
             delivery_rate: delivery_rate_of(spec),
             mss_bytes: spec.mss_bytes,
             initial_window_pkts: spec.initial_window_pkts,

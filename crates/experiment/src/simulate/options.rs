@@ -43,7 +43,7 @@ pub(super) enum Means {
 }
 
 /// Short name (or a space), long name, meaning. Source: iperf3(1).
-const OPTIONS: [(char, &str, Means); 47] = {
+const OPTIONS: [(char, &str, Means); 46] = {
     const FLAG: Means = Means::Nothing { has_value: false };
     const VALUE: Means = Means::Nothing { has_value: true };
     [
@@ -93,7 +93,6 @@ const OPTIONS: [(char, &str, Means); 47] = {
         (' ', "udp-counters-64bit", FLAG),
         (' ', "repeating-payload", FLAG),
         (' ', "forceflush", FLAG),
-        (' ', "dont-fragment", FLAG),
     ]
 };
 

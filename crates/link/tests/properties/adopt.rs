@@ -58,7 +58,7 @@ proptest! {
         pass_adopting(&spec, &changes, &traffic, |chain, popped| {
             let counters = chain.counters();
             let went = sum([popped, counters.dropped_total(), chain.held()]);
-            assert_eq!(sum([counters.arrived, counters.duplicated]), went);
+            assert_eq!(sum([counters.arrived, counters.duplicated, counters.fragmented]), went);
             assert_eq!(counters.left, popped);
         });
     }

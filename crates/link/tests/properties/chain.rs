@@ -97,7 +97,7 @@ proptest! {
 }
 
 fn came(counters: &Counters) -> Count {
-    sum([counters.arrived, counters.duplicated])
+    sum([counters.arrived, counters.duplicated, counters.fragmented])
 }
 
 fn went(counters: &Counters, held: Count) -> Count {

@@ -99,6 +99,29 @@ proptest! {
     }
 
     #[test]
+    fn just_what_is_longer_than_the_mtu_is_fragmented_where_it_may(mtu_bytes in 68..1600u32, traffic in traffic()) {
+        let mut traffic = traffic;
+        traffic.iter_mut().for_each(|(_, run)| run.may_be_fragmented = true);
+        let mut chain = chain([CellSpec::Mtu(MtuSpec { mtu_bytes })], 1);
+        let left = pass(&mut chain, &traffic);
+        let data = |run: &Run| u64::from(run.wire.last_bytes.saturating_sub(20));
+        let mut passed = std::collections::BTreeMap::<u64, (u64, u64)>::new();
+        for run in left.iter().flat_map(|departure| departure.packet.singles()) {
+            prop_assert!(run.wire.last_bytes <= mtu_bytes);
+            let (parts, bytes) = passed.entry(run.first).or_default();
+            *parts += 1;
+            *bytes += data(&run);
+        }
+        for (_, run) in singles(&traffic) {
+            let parts = if run.wire.last_bytes <= mtu_bytes { 1 } else { data(&run).div_ceil(u64::from(mtu_bytes) - 20) };
+            prop_assert_eq!(passed.get(&run.first), Some(&(parts, data(&run))));
+        }
+        let counters = chain.counters();
+        prop_assert_eq!(sum([counters.arrived, counters.fragmented]), counters.left);
+        prop_assert_eq!(counters.dropped_total(), Count::default());
+    }
+
+    #[test]
     fn a_policer_passes_at_most_its_rate_and_its_burst(
         rate_bps in rate_bps(),
         burst_bytes in 0..200_000u64,

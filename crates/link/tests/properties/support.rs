@@ -25,6 +25,7 @@ pub struct Run {
     pub damage: Option<u64>,
     /// A reply to another.
     pub is_reply: bool,
+    pub may_be_fragmented: bool,
 }
 
 impl Run {
@@ -38,6 +39,7 @@ impl Run {
             has_data: true,
             damage: None,
             is_reply: false,
+            may_be_fragmented: false,
         }
     }
 
@@ -133,6 +135,23 @@ impl Packet for Run {
         let mut reply = Run::single(self.first, mtu_bytes);
         reply.is_reply = true;
         Some(reply)
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        self.may_be_fragmented
+    }
+
+    /// Each has a header of 20 bytes.
+    fn fragments(self, mtu_bytes: u32) -> Vec<Run> {
+        let (data_bytes, most_bytes) = (self.wire.last_bytes - 20, mtu_bytes - 20);
+        let part = |begin: u32| Run {
+            wire: Wire::single(20 + most_bytes.min(data_bytes - begin)),
+            ..self
+        };
+        (0..data_bytes)
+            .step_by(most_bytes as usize)
+            .map(part)
+            .collect()
     }
 }
 

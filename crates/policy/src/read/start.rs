@@ -5,24 +5,31 @@ use super::law::law_name;
 use super::values::{self, Measure};
 use crate::rule::Path;
 use crate::settings::{AfterIdle, Chosen, Ssthresh};
-use crate::{Law, Setting, SettingValue, Way, our_window_laws};
+use crate::{Law, Setting, SettingValue, Way, our_laws, our_window_laws};
 use fatpath_toml::{Refusal, Section, Value};
 
-/// Only our laws that set the window alone heed what they read of the rule.
+/// Only our laws heed what they read of the rule: those that set the window alone all of it, the others a rate to start at.
 pub(super) fn refuse_start_without_our_law(section: &Section) {
     let name = law_name(section);
-    if name.is_some_and(|name| Law::named(name).is_our_window_law()) {
-        return;
-    }
-    for key in Setting::of_way(Way::Laws).map(Setting::key) {
-        let Some(value) = section.value(key) else {
+    let law = name.map(Law::named);
+    let heeds = |setting| {
+        let is_rate = setting == Setting::InitialRate;
+        (law.as_ref())
+            .is_some_and(|law| law.is_our_window_law() || is_rate && law.is_our_rate_law())
+    };
+    for setting in Setting::of_way(Way::Laws).filter(|setting| !heeds(*setting)) {
+        let Some(value) = section.value(setting.key()) else {
             continue;
         };
         let message = match name {
             Some(name) => format!("`{name}` does not heed it"),
             None => "the rule gives no law that heeds it".to_owned(),
         };
-        let laws = our_window_laws().collect::<Vec<_>>().join(", ");
+        let laws: Vec<_> = match setting {
+            Setting::InitialRate => our_laws().collect(),
+            _ => our_window_laws().collect(),
+        };
+        let laws = laws.join(", ");
         let remedy = format!("give the rule congestion_control = one of {laws}");
         section.note(value.refusal(message).allowed(remedy));
     }

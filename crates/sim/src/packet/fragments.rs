@@ -143,6 +143,18 @@ mod tests {
         assert!(reassembled(last).is_none());
     }
 
+    /// As in the emulator: only the very first has the ports.
+    #[test]
+    fn one_fragment_of_all_belongs_to_the_flow_also_when_all_are_fragmented_again() {
+        let flow = packet(4_000).flow();
+        assert!(flow.is_some());
+        let parts = fragments(packet(4_000), 1_500);
+        let smaller = parts.into_iter().flat_map(|part| fragments(part, 600));
+        let flows: Vec<_> = smaller.map(|part| part.flow()).collect();
+        assert_eq!(flows.iter().flatten().count(), 1);
+        assert_eq!(flows[0], flow);
+    }
+
     #[test]
     fn a_mark_on_one_fragment_is_the_packets_also_when_that_was_fragmented_again() {
         let parts = fragments(packet(4_000), 1_500);

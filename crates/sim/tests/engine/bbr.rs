@@ -3,7 +3,7 @@
 
 use fatpath_cc::Law;
 use fatpath_link::{CellSpec, Distribution, Exceed, JitterSpec, PolicerSpec, RateStep, Service};
-use fatpath_sim::{Buffer, FlowOutcome, FlowSpec, Outcome, Spec};
+use fatpath_sim::{Buffer, FlowOutcome, FlowSpec, Outcome, Source, Spec};
 
 use crate::support::*;
 
@@ -380,4 +380,30 @@ fn where_a_queue_marks_nothing_is_lost() {
     assert_eq!(flow.retransmits, 0);
     assert!(share > 0.75, "{share}");
     assert!(p95 < 0.4, "{p95}");
+}
+
+/// An object of 2 MB over 1 Gb/s and 100 ms, from a peer whose window opens as Linux's does: a start at half of the rate saves
+/// the round trips in which BBR would double, with little more in flight than the path holds.
+#[test]
+fn a_start_at_half_of_the_known_rate_takes_half_of_the_time() {
+    let seconds = |initial_rate_bps| {
+        let mut flow = under("bbr");
+        flow.source = Source::Bulk {
+            bytes: Some(2_000_000),
+            again: false,
+        };
+        flow.tcp.receive_buffer = Buffer::Auto(65_536, 1 << 26);
+        flow.tcp.start.initial_rate_bps = initial_rate_bps;
+        let cells = [queue(1_000_000_000, 100 * MS_NS, 1.0), CellSpec::loss(1e-4)];
+        let mut spec = path(100 * MS_NS, cells, 5 * S_NS);
+        spec.flows = vec![flow];
+        let outcome = outcome(&spec);
+        assert!(outcome.links[0][0].peak_queue_bytes < 300_000);
+        outcome.flows[0].duration_ns as f64 / 1e9
+    };
+    let (by_the_law, at_the_rate) = (seconds(0), seconds(500_000_000));
+    assert!(
+        at_the_rate < 0.7 * by_the_law,
+        "{at_the_rate} of {by_the_law}"
+    );
 }

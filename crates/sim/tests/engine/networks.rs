@@ -217,7 +217,8 @@ proptest! {
         prop_assert_eq!(&outcome, &support::outcome(&spec));
         for link in outcome.links.iter().flatten() {
             let counters = &link.counters;
-            let came = counters.arrived.packets + counters.duplicated.packets;
+            let added = counters.duplicated.packets + counters.fragmented.packets;
+            let came = counters.arrived.packets + added;
             let went = counters.left.packets + counters.dropped_total().packets;
             prop_assert_eq!(came, went + link.held.packets);
         }

@@ -44,7 +44,7 @@ pub(super) fn delivery_rate_of(spec: &TcpSpec) -> Option<Box<DeliveryRate>> {
 impl RateFlow {
     pub(super) fn new(
         spec: &TcpSpec,
-        window: &Window,
+        window: &mut Window,
         rtt_ns: u64,
         now_ns: u64,
     ) -> Option<Box<RateFlow>> {
@@ -57,8 +57,11 @@ impl RateFlow {
             mss_bytes: spec.mss_bytes,
             ..RateSample::default()
         };
+        let mut control = RateControl::new(spec.law, window.cwnd_pkts, window.clamp_pkts, &now);
+        control.start_at(spec.start.initial_rate_bps, &now);
+        window.cwnd_pkts = control.cwnd_pkts();
         Some(Box::new(RateFlow {
-            control: RateControl::new(spec.law, window.cwnd_pkts, window.clamp_pkts, &now),
+            control,
             rtt_us: 0,
             most_rtt_us: 0,
             prior_in_flight_pkts: 0,

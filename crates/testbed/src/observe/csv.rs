@@ -38,7 +38,7 @@ impl<'h, W: Write> Lines<'h, W> {
             head.push("peak_queue_bytes".into());
             let causes = DropCause::ALL.iter();
             head.extend(causes.map(|cause| format!("dropped_{}_packets", cause.name())));
-            let effects = ["marked", "duplicated", "corrupted"];
+            let effects = ["marked", "duplicated", "corrupted", "fragmented"];
             head.extend(effects.map(|effect| format!("{effect}_packets")));
         }
         writer.write_record(&head)?;
@@ -64,7 +64,7 @@ impl<'h, W: Write> Lines<'h, W> {
         let mut line = self.begin(bin);
         self.passed(&mut line, bin.arrived, bin.left);
         line.push(bin.peak_queue_bytes.to_string());
-        let effects = [bin.marked, bin.duplicated, bin.corrupted];
+        let effects = [bin.marked, bin.duplicated, bin.corrupted, bin.fragmented];
         let counts = bin.dropped.iter().chain(&effects);
         line.extend(counts.map(|count| count.packets.to_string()));
         Ok(self.writer.write_record(&line)?)
@@ -133,8 +133,8 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         insta::assert_snapshot!(text(false), @r"
-        link,from,to,start_s,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps,peak_queue_bytes,dropped_queue_full_packets,dropped_early_packets,dropped_loss_packets,dropped_too_big_packets,dropped_policed_packets,marked_packets,duplicated_packets,corrupted_packets
-        wan,a,b,0.005000,0,0,2,3000,24.000,1500,4,0,0,0,0,0,0,0
+        link,from,to,start_s,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps,peak_queue_bytes,dropped_queue_full_packets,dropped_early_packets,dropped_loss_packets,dropped_too_big_packets,dropped_policed_packets,marked_packets,duplicated_packets,corrupted_packets,fragmented_packets
+        wan,a,b,0.005000,0,0,2,3000,24.000,1500,4,0,0,0,0,0,0,0,0
         ");
         insta::assert_snapshot!(text(true), @r"
         link,from,to,start_s,flow,arrived_packets,arrived_bytes,left_packets,left_bytes,left_mbps
