@@ -69,7 +69,8 @@ impl Profile {
         *self == Profile::default()
     }
 
-    /// Whether the other differs by at most a step in each number: not worth a change.
+    /// Whether the other differs by at most a step in each number: not worth a change. A threshold is, where it is a step too
+    /// low: the rest of a long path takes CUBIC many round trips.
     pub(crate) fn is_near(&self, other: &Profile) -> bool {
         let numbers = |of: &Profile| {
             [
@@ -82,6 +83,7 @@ impl Profile {
         let mut pairs = numbers(self).into_iter().zip(numbers(other));
         self.law == other.law
             && self.override_application == other.override_application
+            && self.initial_ssthresh_pkts >= other.initial_ssthresh_pkts
             && pairs.all(|(one, other)| are_near(one, other, STEP))
             && are_near(self.pacing_rate_bps, other.pacing_rate_bps, FINE_STEP)
     }
@@ -158,6 +160,19 @@ mod tests {
         let lines = "send_buffer = 16777216\ncongestion_control = \"fp_bbr\"\n";
         assert_eq!(profile.to_string(), lines);
         assert!(Profile::default().is_empty() && !profile.is_empty());
+    }
+
+    #[test]
+    fn a_step_is_worth_a_change_only_where_the_threshold_is_too_low() {
+        let of = |pkts, bytes| Profile {
+            initial_ssthresh_pkts: Some(pkts),
+            send_buffer_bytes: Some(bytes),
+            ..Profile::default()
+        };
+        let known = of(1448, 1 << 20);
+        assert!(known.is_near(&of(1024, 1 << 20)) && !known.is_near(&of(2048, 1 << 20)));
+        assert!(known.is_near(&of(1448, 1_482_910)) && known.is_near(&of(1448, 741_455)));
+        assert!(!known.is_near(&of(724, 1 << 20)) && !known.is_near(&of(1448, 1 << 21)));
     }
 
     proptest! {
