@@ -132,6 +132,11 @@ static __always_inline void release_by(enum cc_law law, struct sock *sk)
 	struct tcp_sock *tp = tcp(sk);
 	u32 held_pkts = f ? cc_rate_held_pkts(law, f) : 0;
 
+	if (f) {
+		take_window(f, tp);
+		cc_rate_start_ends(law, f);
+		tp->snd_cwnd = f->cwnd_pkts;
+	}
 	if (held_pkts) {
 		tp->snd_ssthresh = held_pkts;
 		tp->snd_cwnd = cc_least(tp->snd_cwnd, held_pkts);
@@ -187,6 +192,7 @@ static __always_inline u32 ssthresh_by(enum cc_law law, struct sock *sk)
 		return cc_most(tp->snd_cwnd / 2, CC_MIN_SSTHRESH_PKTS);
 	take_window(f, tp);
 	cc_rate_recovery_begins(law, f);
+	tp->snd_cwnd = f->cwnd_pkts;
 	TRACE(sk, RECOVERY_BEGINS, f, NULL);
 	return tp->snd_ssthresh;
 }
@@ -205,7 +211,7 @@ static __always_inline u32 undo_by(enum cc_law law, struct sock *sk)
 }
 
 /* At the rate that the rule knows of the path, unless the kernel knows better. */
-static __always_inline void start_at_rate(struct sock *sk, struct cc_rate_flow *f)
+static __always_inline void start_at_rate(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
 {
 	struct fp_rule *rule = rule_of(sk);
 	struct cc_rate_sample now = {};
@@ -214,7 +220,7 @@ static __always_inline void start_at_rate(struct sock *sk, struct cc_rate_flow *
 	if (!rule || !rule->value[FP_INITIAL_RATE] || is_syn_lost(tp) || is_start_unchecked(sk))
 		return;
 	take_now(f, &now, tp);
-	cc_rate_start_at(f, &now, rule->value[FP_INITIAL_RATE]);
+	cc_rate_start_at(law, f, &now, rule->value[FP_INITIAL_RATE]);
 	send_by(sk, f);
 }
 
@@ -230,7 +236,7 @@ static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp
 		return;
 	if (!tp->data_segs_out) {
 		begin(law, sk, f);
-		start_at_rate(sk, f);
+		start_at_rate(law, sk, f);
 		return;
 	}
 	use_constant_law(law, sk, &use);

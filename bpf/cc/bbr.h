@@ -141,6 +141,54 @@ static inline void cc_bbr_learn(struct cc_rate_flow *f, const struct cc_bbr *p,
 	cc_bbr_update_phase(f, p, s);
 }
 
+/*
+ * The flow has sent nothing, and the path is known to carry `rate_bps`, bits of data a second: it starts at that rate, with
+ * the window that this needs, where its own start would be slower (RFC 9959). That holds until most of the window was
+ * in flight; if it is not within some round trips, or a loss or a pause comes first, cc_bbr_start_ends().
+ */
+static inline void cc_bbr_start_at(struct cc_rate_flow *f, const struct cc_rate_sample *s,
+				   cc_u64 rate_bps)
+{
+	struct cc_bbr_state *b = cc_bbr_of(f);
+	cc_u32 target;
+
+	if (!s->srtt_us || !s->mss_bytes || rate_bps / 8 <= f->pacing_bytes_per_s)
+		return;
+	target = cc_initial_target_pkts(rate_bps, s->srtt_us, s->mss_bytes);
+	b->start_until_us = s->now_us + (cc_u64)CC_RESUME_ROUND_TRIPS * s->srtt_us;
+	b->rate_before_start = f->pacing_bytes_per_s;
+	b->start_tried_pkts = 0;
+	cc_bbr_flag(b, CC_BBR_STARTS_AT_RATE, 1);
+	f->cwnd_pkts = cc_most(f->cwnd_pkts, cc_least(target, f->clamp_pkts));
+	f->pacing_bytes_per_s = rate_bps / 8;
+}
+
+/* The window is what was tried, and the rate the law's own, which what was measured raises. */
+static inline void cc_bbr_start_ends(struct cc_rate_flow *f)
+{
+	struct cc_bbr_state *b = cc_bbr_of(f);
+	cc_u32 tried = cc_most(b->initial_window_pkts, b->start_tried_pkts);
+
+	if (!cc_bbr_is(b, CC_BBR_STARTS_AT_RATE))
+		return;
+	cc_bbr_flag(b, CC_BBR_STARTS_AT_RATE, 0);
+	f->cwnd_pkts = cc_least(f->cwnd_pkts, tried);
+	f->pacing_bytes_per_s = b->rate_before_start;
+}
+
+static inline void cc_bbr_check_start(struct cc_rate_flow *f, const struct cc_rate_sample *s)
+{
+	struct cc_bbr_state *b = cc_bbr_of(f);
+
+	if (!cc_bbr_is(b, CC_BBR_STARTS_AT_RATE))
+		return;
+	b->start_tried_pkts = cc_most(b->start_tried_pkts, s->prior_in_flight_pkts);
+	if (b->start_tried_pkts >= f->cwnd_pkts - f->cwnd_pkts / 4)
+		cc_bbr_flag(b, CC_BBR_STARTS_AT_RATE, 0);
+	else if (b->now_us >= b->start_until_us)
+		cc_bbr_start_ends(f);
+}
+
 /* 5.2.3 UpdateOnACK() */
 static inline void cc_bbr_acked(struct cc_rate_flow *f, const struct cc_bbr *p,
 				const struct cc_rate_sample *s)
@@ -150,6 +198,7 @@ static inline void cc_bbr_acked(struct cc_rate_flow *f, const struct cc_bbr *p,
 
 	b->now_us = s->now_us;
 	b->delivered_pkts = s->delivered_pkts;
+	cc_bbr_check_start(f, s);
 	cc_bbr_follow_recovery(f, s);
 	b->flags &= ~(CC_BBR_ROUND_START | CC_BBR_LOSS_ROUND_START | CC_BBR_CE);
 	cc_bbr_note_loss(b, s);
@@ -193,6 +242,7 @@ static inline void cc_bbr_recovery_begins(struct cc_rate_flow *f)
 {
 	struct cc_bbr_state *b = cc_bbr_of(f);
 
+	cc_bbr_start_ends(f);
 	cc_bbr_save_cwnd(f, cc_bbr_is(b, CC_BBR_RECOVERED));
 	cc_bbr_save_state(b);
 	cc_bbr_flag(b, CC_BBR_RECOVERED, 1);
@@ -239,6 +289,9 @@ static inline void cc_bbr_transmission_starts(struct cc_rate_flow *f, const stru
 {
 	struct cc_bbr_state *b = cc_bbr_of(f);
 
+	/* A pause, not the first segment. */
+	if (b->start_tried_pkts)
+		cc_bbr_start_ends(f);
 	cc_bbr_init_pacing(f, s->srtt_us, s->mss_bytes);
 	if (!(s->flags & CC_RATE_APP_LIMITED))
 		return;

@@ -87,9 +87,10 @@ enum cc_bbr_acks {
 #define CC_BBR_HAS_RTT 2048u   /* the first pacing rate is of a measured round trip */
 #define CC_BBR_ROUND_START 4096u
 #define CC_BBR_LOSS_ROUND_START 8192u
-#define CC_BBR_DISCARDS 16384u /* app_limited_until_pkts is set */
-#define CC_BBR_CE 32768u       /* this acknowledgement echoes congestion */
-#define CC_BBR_IS_SLOW 65536u  /* it sends less than `bw` */
+#define CC_BBR_DISCARDS 16384u	      /* app_limited_until_pkts is set */
+#define CC_BBR_CE 32768u	      /* this acknowledgement echoes congestion */
+#define CC_BBR_IS_SLOW 65536u	      /* it sends less than `bw` */
+#define CC_BBR_STARTS_AT_RATE 131072u /* see cc_bbr_start_at() */
 
 /* What is remembered of a flow: section 2, and cc_rate_flow. */
 struct cc_bbr_state {
@@ -99,6 +100,9 @@ struct cc_bbr_state {
 	cc_u64 probe_rtt_done_at_us; /* 0 = not known */
 	cc_u64 cycle_at_us;
 	cc_u64 extra_acked_from_us;
+	cc_u64 start_until_us;	  /* of a start at a rate, */
+	cc_u64 rate_before_start; /* the law's own, bytes a second, */
+	cc_u32 start_tried_pkts;  /* and what was in flight in it */
 	cc_u32 delivered_pkts;
 	cc_u32 initial_window_pkts;
 	cc_u32 bw;

@@ -83,24 +83,6 @@ static inline cc_u32 cc_most(cc_u32 a, cc_u32 b)
 	return a > b ? a : b;
 }
 
-/*
- * The flow has sent nothing, and the path is known to carry `rate_bps`, bits of data a second: it starts at that rate, with
- * the window that this needs (RFC 9959), where a start by the law would be slower. What is measured counts from then on.
- */
-static inline void cc_rate_start_at(struct cc_rate_flow *f, const struct cc_rate_sample *s,
-				    cc_u64 rate_bps)
-{
-	cc_u32 target;
-
-	if (!rate_bps || !s->srtt_us || !s->mss_bytes)
-		return;
-	target =
-		cc_least(cc_initial_target_pkts(rate_bps, s->srtt_us, s->mss_bytes), f->clamp_pkts);
-	f->cwnd_pkts = cc_most(f->cwnd_pkts, target);
-	if (f->pacing_bytes_per_s < rate_bps / 8)
-		f->pacing_bytes_per_s = rate_bps / 8;
-}
-
 static inline void cc_sent_begin(struct cc_sent_history *h, cc_u32 delivered_pkts, cc_u32 lost_pkts)
 {
 	h->marks[0].delivered_pkts = delivered_pkts;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The table of laws that go by samples of the delivery rate, and what a host stack calls: cc_rate_begin() when the
- * flow gets the law, cc_rate_acked() at every acknowledgement, and cc_rate_recovery_begins(), cc_rate_undone(),
+ * flow gets the law, cc_rate_start_at() where the path's rate is known, cc_rate_acked() at every acknowledgement, and cc_rate_recovery_begins(), cc_rate_undone(),
  * cc_rate_transmission_starts(). Their parameters are checked as those of the others (laws.h).
  *
  * A new law: its file is included in laws.h and its name stands in CC_RATE_LAWS there.
@@ -27,6 +27,35 @@ static inline void cc_rate_begin(enum cc_law law, struct cc_rate_flow *f,
 	cc_sent_begin(&f->history, s->delivered_pkts, s->lost_pkts);
 	switch (law) {
 		CC_RATE_LAWS(CC_RATE_BEGIN)
+	default:
+		break;
+	}
+}
+
+#define CC_RATE_START_AT(law)                                                                      \
+	case CC_LAW_##law:                                                                         \
+		cc_##law##_start_at(f, s, rate_bps);                                               \
+		break;
+/* Nothing was sent, and the path is known to carry so much, bits of data a second. */
+static inline void cc_rate_start_at(enum cc_law law, struct cc_rate_flow *f,
+				    const struct cc_rate_sample *s, cc_u64 rate_bps)
+{
+	switch (law) {
+		CC_RATE_LAWS(CC_RATE_START_AT)
+	default:
+		break;
+	}
+}
+
+#define CC_RATE_START_ENDS(law)                                                                    \
+	case CC_LAW_##law:                                                                         \
+		cc_##law##_start_ends(f);                                                          \
+		break;
+/* What of such a start was not tried counts no longer: another law comes, or segments of another size. */
+static inline void cc_rate_start_ends(enum cc_law law, struct cc_rate_flow *f)
+{
+	switch (law) {
+		CC_RATE_LAWS(CC_RATE_START_ENDS)
 	default:
 		break;
 	}

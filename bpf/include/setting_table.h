@@ -92,7 +92,7 @@
 	  "the slow-start threshold of a new flow; an `fp_` law only")                             \
 	X(INITIAL_RATE, initial_rate, bps, 8000, 1000000000000, ESTABLISHED, LAWS,                 \
 	  "\"500mbit\"",                                                                           \
-	  "a new flow starts paced at this rate until the first ACK; an `fp_` law only")           \
+	  "a new flow starts paced at this rate; an `fp_` law only")           \
 	X(AFTER_IDLE, after_idle, word, 0, 0, LIVE, LAWS,                                          \
 	  "\"restart\", \"keep\" or \"pace\"",                                                     \
 	  "the window after a pause longer than the RTO; an `fp_` law only")                       \

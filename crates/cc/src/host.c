@@ -38,9 +38,15 @@ void fatpath_rate_begin(cc_u32 law, struct cc_rate_flow *f, const struct cc_rate
 	cc_rate_begin((enum cc_law)law, f, s);
 }
 
-void fatpath_rate_start_at(struct cc_rate_flow *f, const struct cc_rate_sample *s, cc_u64 rate_bps)
+void fatpath_rate_start_at(cc_u32 law, struct cc_rate_flow *f, const struct cc_rate_sample *s,
+			   cc_u64 rate_bps)
 {
-	cc_rate_start_at(f, s, rate_bps);
+	cc_rate_start_at((enum cc_law)law, f, s, rate_bps);
+}
+
+void fatpath_rate_start_ends(cc_u32 law, struct cc_rate_flow *f)
+{
+	cc_rate_start_ends((enum cc_law)law, f);
 }
 
 void fatpath_rate_acked(cc_u32 law, const cc_u32 *values, struct cc_rate_flow *f,

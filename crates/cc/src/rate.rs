@@ -46,7 +46,12 @@ impl RateControl {
     /// Nothing was sent, and the path is known to carry this, bits of data a second: the flow starts at that rate, where a start
     /// by the law would be slower.
     pub fn start_at(&mut self, rate_bps: u64, now: &RateSample) {
-        unsafe { raw::fatpath_rate_start_at(&mut *self.flow, now, rate_bps) }
+        unsafe { raw::fatpath_rate_start_at(self.law.number, &mut *self.flow, now, rate_bps) }
+    }
+
+    /// What of such a start was not tried counts no longer.
+    pub fn end_start(&mut self) {
+        unsafe { raw::fatpath_rate_start_ends(self.law.number, &mut *self.flow) }
     }
 
     /// A flow as the kernel half keeps it.

@@ -48,6 +48,7 @@ pub const CC_BBR_LOSS_ROUND_START: u32 = 8192;
 pub const CC_BBR_DISCARDS: u32 = 16384;
 pub const CC_BBR_CE: u32 = 32768;
 pub const CC_BBR_IS_SLOW: u32 = 65536;
+pub const CC_BBR_STARTS_AT_RATE: u32 = 131072;
 pub type cc_u8 = ::core::ffi::c_uchar;
 pub type cc_u32 = ::core::ffi::c_uint;
 pub type cc_u64 = ::core::ffi::c_ulonglong;
@@ -385,6 +386,9 @@ pub struct RawBbr {
     pub(crate) probe_rtt_done_at_us: cc_u64,
     pub(crate) cycle_at_us: cc_u64,
     pub(crate) extra_acked_from_us: cc_u64,
+    pub(crate) start_until_us: cc_u64,
+    pub(crate) rate_before_start: cc_u64,
+    pub(crate) start_tried_pkts: cc_u32,
     pub(crate) delivered_pkts: cc_u32,
     pub(crate) initial_window_pkts: cc_u32,
     pub(crate) bw: cc_u32,
@@ -430,7 +434,7 @@ pub struct RawBbr {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 200usize];
+    ["Size of RawBbr"][::core::mem::size_of::<RawBbr>() - 224usize];
     ["Alignment of RawBbr"][::core::mem::align_of::<RawBbr>() - 8usize];
     ["Offset of field: RawBbr::now_us"][::core::mem::offset_of!(RawBbr, now_us) - 0usize];
     ["Offset of field: RawBbr::min_rtt_at_us"]
@@ -443,79 +447,85 @@ const _: () = {
         [::core::mem::offset_of!(RawBbr, cycle_at_us) - 32usize];
     ["Offset of field: RawBbr::extra_acked_from_us"]
         [::core::mem::offset_of!(RawBbr, extra_acked_from_us) - 40usize];
+    ["Offset of field: RawBbr::start_until_us"]
+        [::core::mem::offset_of!(RawBbr, start_until_us) - 48usize];
+    ["Offset of field: RawBbr::rate_before_start"]
+        [::core::mem::offset_of!(RawBbr, rate_before_start) - 56usize];
+    ["Offset of field: RawBbr::start_tried_pkts"]
+        [::core::mem::offset_of!(RawBbr, start_tried_pkts) - 64usize];
     ["Offset of field: RawBbr::delivered_pkts"]
-        [::core::mem::offset_of!(RawBbr, delivered_pkts) - 48usize];
+        [::core::mem::offset_of!(RawBbr, delivered_pkts) - 68usize];
     ["Offset of field: RawBbr::initial_window_pkts"]
-        [::core::mem::offset_of!(RawBbr, initial_window_pkts) - 52usize];
-    ["Offset of field: RawBbr::bw"][::core::mem::offset_of!(RawBbr, bw) - 56usize];
-    ["Offset of field: RawBbr::max_bw"][::core::mem::offset_of!(RawBbr, max_bw) - 60usize];
-    ["Offset of field: RawBbr::bw_latest"][::core::mem::offset_of!(RawBbr, bw_latest) - 68usize];
+        [::core::mem::offset_of!(RawBbr, initial_window_pkts) - 72usize];
+    ["Offset of field: RawBbr::bw"][::core::mem::offset_of!(RawBbr, bw) - 76usize];
+    ["Offset of field: RawBbr::max_bw"][::core::mem::offset_of!(RawBbr, max_bw) - 80usize];
+    ["Offset of field: RawBbr::bw_latest"][::core::mem::offset_of!(RawBbr, bw_latest) - 88usize];
     ["Offset of field: RawBbr::bw_shortterm"]
-        [::core::mem::offset_of!(RawBbr, bw_shortterm) - 72usize];
-    ["Offset of field: RawBbr::full_bw"][::core::mem::offset_of!(RawBbr, full_bw) - 76usize];
-    ["Offset of field: RawBbr::min_rtt_us"][::core::mem::offset_of!(RawBbr, min_rtt_us) - 80usize];
+        [::core::mem::offset_of!(RawBbr, bw_shortterm) - 92usize];
+    ["Offset of field: RawBbr::full_bw"][::core::mem::offset_of!(RawBbr, full_bw) - 96usize];
+    ["Offset of field: RawBbr::min_rtt_us"][::core::mem::offset_of!(RawBbr, min_rtt_us) - 100usize];
     ["Offset of field: RawBbr::probe_rtt_min_us"]
-        [::core::mem::offset_of!(RawBbr, probe_rtt_min_us) - 84usize];
+        [::core::mem::offset_of!(RawBbr, probe_rtt_min_us) - 104usize];
     ["Offset of field: RawBbr::next_round_delivered_pkts"]
-        [::core::mem::offset_of!(RawBbr, next_round_delivered_pkts) - 88usize];
+        [::core::mem::offset_of!(RawBbr, next_round_delivered_pkts) - 108usize];
     ["Offset of field: RawBbr::loss_round_delivered_pkts"]
-        [::core::mem::offset_of!(RawBbr, loss_round_delivered_pkts) - 92usize];
+        [::core::mem::offset_of!(RawBbr, loss_round_delivered_pkts) - 112usize];
     ["Offset of field: RawBbr::round_count"]
-        [::core::mem::offset_of!(RawBbr, round_count) - 96usize];
+        [::core::mem::offset_of!(RawBbr, round_count) - 116usize];
     ["Offset of field: RawBbr::drain_start_round"]
-        [::core::mem::offset_of!(RawBbr, drain_start_round) - 100usize];
+        [::core::mem::offset_of!(RawBbr, drain_start_round) - 120usize];
     ["Offset of field: RawBbr::rounds_since_probe_up"]
-        [::core::mem::offset_of!(RawBbr, rounds_since_probe_up) - 104usize];
+        [::core::mem::offset_of!(RawBbr, rounds_since_probe_up) - 124usize];
     ["Offset of field: RawBbr::inflight_latest_pkts"]
-        [::core::mem::offset_of!(RawBbr, inflight_latest_pkts) - 108usize];
+        [::core::mem::offset_of!(RawBbr, inflight_latest_pkts) - 128usize];
     ["Offset of field: RawBbr::inflight_shortterm_pkts"]
-        [::core::mem::offset_of!(RawBbr, inflight_shortterm_pkts) - 112usize];
+        [::core::mem::offset_of!(RawBbr, inflight_shortterm_pkts) - 132usize];
     ["Offset of field: RawBbr::inflight_longterm_pkts"]
-        [::core::mem::offset_of!(RawBbr, inflight_longterm_pkts) - 116usize];
+        [::core::mem::offset_of!(RawBbr, inflight_longterm_pkts) - 136usize];
     ["Offset of field: RawBbr::undo_bw_shortterm"]
-        [::core::mem::offset_of!(RawBbr, undo_bw_shortterm) - 120usize];
+        [::core::mem::offset_of!(RawBbr, undo_bw_shortterm) - 140usize];
     ["Offset of field: RawBbr::undo_inflight_shortterm_pkts"]
-        [::core::mem::offset_of!(RawBbr, undo_inflight_shortterm_pkts) - 124usize];
+        [::core::mem::offset_of!(RawBbr, undo_inflight_shortterm_pkts) - 144usize];
     ["Offset of field: RawBbr::undo_inflight_longterm_pkts"]
-        [::core::mem::offset_of!(RawBbr, undo_inflight_longterm_pkts) - 128usize];
+        [::core::mem::offset_of!(RawBbr, undo_inflight_longterm_pkts) - 148usize];
     ["Offset of field: RawBbr::prior_cwnd_pkts"]
-        [::core::mem::offset_of!(RawBbr, prior_cwnd_pkts) - 132usize];
+        [::core::mem::offset_of!(RawBbr, prior_cwnd_pkts) - 152usize];
     ["Offset of field: RawBbr::extra_acked_delivered_pkts"]
-        [::core::mem::offset_of!(RawBbr, extra_acked_delivered_pkts) - 136usize];
+        [::core::mem::offset_of!(RawBbr, extra_acked_delivered_pkts) - 156usize];
     ["Offset of field: RawBbr::extra_acked_pkts"]
-        [::core::mem::offset_of!(RawBbr, extra_acked_pkts) - 140usize];
+        [::core::mem::offset_of!(RawBbr, extra_acked_pkts) - 160usize];
     ["Offset of field: RawBbr::bw_probe_up_acked_pkts"]
-        [::core::mem::offset_of!(RawBbr, bw_probe_up_acked_pkts) - 148usize];
+        [::core::mem::offset_of!(RawBbr, bw_probe_up_acked_pkts) - 168usize];
     ["Offset of field: RawBbr::probe_up_acked_per_inc_pkts"]
-        [::core::mem::offset_of!(RawBbr, probe_up_acked_per_inc_pkts) - 152usize];
+        [::core::mem::offset_of!(RawBbr, probe_up_acked_per_inc_pkts) - 172usize];
     ["Offset of field: RawBbr::bw_probe_wait_us"]
-        [::core::mem::offset_of!(RawBbr, bw_probe_wait_us) - 156usize];
+        [::core::mem::offset_of!(RawBbr, bw_probe_wait_us) - 176usize];
     ["Offset of field: RawBbr::app_limited_until_pkts"]
-        [::core::mem::offset_of!(RawBbr, app_limited_until_pkts) - 160usize];
-    ["Offset of field: RawBbr::ce_pkts"][::core::mem::offset_of!(RawBbr, ce_pkts) - 164usize];
+        [::core::mem::offset_of!(RawBbr, app_limited_until_pkts) - 180usize];
+    ["Offset of field: RawBbr::ce_pkts"][::core::mem::offset_of!(RawBbr, ce_pkts) - 184usize];
     ["Offset of field: RawBbr::probe_rtt_us"]
-        [::core::mem::offset_of!(RawBbr, probe_rtt_us) - 168usize];
+        [::core::mem::offset_of!(RawBbr, probe_rtt_us) - 188usize];
     ["Offset of field: RawBbr::probe_queued_pkts"]
-        [::core::mem::offset_of!(RawBbr, probe_queued_pkts) - 172usize];
+        [::core::mem::offset_of!(RawBbr, probe_queued_pkts) - 192usize];
     ["Offset of field: RawBbr::slow_from_pkts"]
-        [::core::mem::offset_of!(RawBbr, slow_from_pkts) - 176usize];
+        [::core::mem::offset_of!(RawBbr, slow_from_pkts) - 196usize];
     ["Offset of field: RawBbr::slow_until_pkts"]
-        [::core::mem::offset_of!(RawBbr, slow_until_pkts) - 180usize];
+        [::core::mem::offset_of!(RawBbr, slow_until_pkts) - 200usize];
     ["Offset of field: RawBbr::slow_gain_milli"]
-        [::core::mem::offset_of!(RawBbr, slow_gain_milli) - 184usize];
-    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 188usize];
-    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 192usize];
-    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 193usize];
-    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 194usize];
+        [::core::mem::offset_of!(RawBbr, slow_gain_milli) - 204usize];
+    ["Offset of field: RawBbr::flags"][::core::mem::offset_of!(RawBbr, flags) - 208usize];
+    ["Offset of field: RawBbr::phase"][::core::mem::offset_of!(RawBbr, phase) - 212usize];
+    ["Offset of field: RawBbr::undo_phase"][::core::mem::offset_of!(RawBbr, undo_phase) - 213usize];
+    ["Offset of field: RawBbr::ack_phase"][::core::mem::offset_of!(RawBbr, ack_phase) - 214usize];
     ["Offset of field: RawBbr::full_bw_count"]
-        [::core::mem::offset_of!(RawBbr, full_bw_count) - 195usize];
+        [::core::mem::offset_of!(RawBbr, full_bw_count) - 215usize];
     ["Offset of field: RawBbr::losses_in_round"]
-        [::core::mem::offset_of!(RawBbr, losses_in_round) - 196usize];
+        [::core::mem::offset_of!(RawBbr, losses_in_round) - 216usize];
     ["Offset of field: RawBbr::bw_probe_up_rounds"]
-        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 197usize];
+        [::core::mem::offset_of!(RawBbr, bw_probe_up_rounds) - 217usize];
     ["Offset of field: RawBbr::extra_acked_rounds"]
-        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 198usize];
-    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 199usize];
+        [::core::mem::offset_of!(RawBbr, extra_acked_rounds) - 218usize];
+    ["Offset of field: RawBbr::pad"][::core::mem::offset_of!(RawBbr, pad) - 219usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -744,7 +754,15 @@ unsafe extern "C" {
     pub fn fatpath_rate_begin(law: cc_u32, f: *mut RateFlow, s: *const RateSample);
 }
 unsafe extern "C" {
-    pub fn fatpath_rate_start_at(f: *mut RateFlow, s: *const RateSample, rate_bps: cc_u64);
+    pub fn fatpath_rate_start_at(
+        law: cc_u32,
+        f: *mut RateFlow,
+        s: *const RateSample,
+        rate_bps: cc_u64,
+    );
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_start_ends(law: cc_u32, f: *mut RateFlow);
 }
 unsafe extern "C" {
     pub fn fatpath_rate_acked(

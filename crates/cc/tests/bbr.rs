@@ -438,3 +438,72 @@ fn what_was_lost_since_a_segment_left_is_remembered() {
     };
     assert_eq!(told(true), told(false));
 }
+
+/// 500 Mb/s over 100 ms: 4,316 segments.
+fn started_at_a_rate() -> (RateControl, RateSample) {
+    let now = RateSample {
+        now_us: 1_000_000,
+        srtt_us: 100_000,
+        mss_bytes: MSS_BYTES,
+        ..RateSample::default()
+    };
+    let mut flow = RateControl::new(bbr(), 10, u32::MAX, &now);
+    flow.start_at(500_000_000, &now);
+    (flow, now)
+}
+
+fn acked(at: &RateSample, rounds: u64, in_flight_pkts: u32) -> RateSample {
+    let now_us = at.now_us + rounds * 100_000;
+    RateSample {
+        now_us,
+        delivered_pkts: in_flight_pkts,
+        interval_us: 100_000,
+        sampled_pkts: in_flight_pkts,
+        acked_pkts: 1,
+        rtt_us: 100_000,
+        in_flight_pkts: in_flight_pkts - 1,
+        prior_in_flight_pkts: in_flight_pkts,
+        ..*at
+    }
+}
+
+#[test]
+fn a_start_at_a_rate_lasts_only_as_far_as_it_is_used() {
+    let window = |flow: &RateControl| (flow.cwnd_pkts(), flow.pacing_bytes_per_s());
+    let (flow, at) = started_at_a_rate();
+    assert_eq!(window(&flow), (4316, 62_500_000));
+    // Most of the window was in flight: it stays, and what is measured raises the rate.
+    let (mut used, _) = started_at_a_rate();
+    used.acked(&acked(&at, 1, 3300));
+    used.acked(&acked(&at, 9, 3300));
+    assert!(used.cwnd_pkts() >= 4316 && used.pacing_bytes_per_s() > 62_500_000);
+    // 45 segments were; then a pause, a loss, time, or another law.
+    let tried = || {
+        let (mut flow, _) = started_at_a_rate();
+        flow.acked(&acked(&at, 1, 45));
+        assert_eq!(window(&flow), (4316, 62_500_000));
+        flow
+    };
+    let mut ended: Vec<_> = (0..4).map(|_| tried()).collect();
+    ended[0].transmission_starts(&acked(&at, 3, 45));
+    ended[1].recovery_begins();
+    ended[2].acked(&acked(&at, 6, 45));
+    ended[3].end_start();
+    for flow in &ended {
+        assert!((45..60).contains(&flow.cwnd_pkts()), "{:?}", window(flow));
+        assert!(flow.pacing_bytes_per_s() < 3_000_000, "{:?}", window(flow));
+    }
+    // Nothing came back at all.
+    let (mut lost, _) = started_at_a_rate();
+    lost.recovery_begins();
+    assert_eq!(lost.cwnd_pkts(), 10);
+}
+
+#[test]
+fn a_start_below_the_laws_own_changes_nothing() {
+    let (_, at) = started_at_a_rate();
+    let mut flow = RateControl::new(bbr(), 10, u32::MAX, &at);
+    let before = (flow.cwnd_pkts(), flow.pacing_bytes_per_s());
+    flow.start_at(1_000_000, &at);
+    assert_eq!((flow.cwnd_pkts(), flow.pacing_bytes_per_s()), before);
+}

@@ -96,8 +96,9 @@ impl Socket {
         Ok((socket, bound))
     }
 
-    /// Datagrams that are longer than the MTU of the device are fragmented by IP, and so are they on the way where the path's is
-    /// smaller: no DF flag is set, and what the kernel knows of the path's MTU is not looked at (`IP_PMTUDISC_OMIT`).
+    /// Datagrams that are longer than the MTU of the device are fragmented by IP. IPv4's are so on the way, too, where the path's
+    /// MTU is smaller: no DF flag is set, and what the kernel knows of the path is not looked at (`IP_PMTUDISC_OMIT`). IPv6's
+    /// are by their sender alone, as soon as it knows the path's MTU.
     ///
     /// # Errors
     /// The kernel's.
@@ -105,7 +106,7 @@ impl Socket {
         use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
         match self.socket.local_addr()? {
             SocketAddr::V4(_) => set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::OMIT)?,
-            SocketAddr::V6(_) => set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::OMIT)?,
+            SocketAddr::V6(_) => set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::DONT)?,
         }
         self.lets_fragment = true;
         Ok(())

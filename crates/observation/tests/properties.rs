@@ -71,7 +71,7 @@ fn records(per_flow: bool) -> impl Strategy<Value = (Record, u64)> {
     let flows_at_most = if per_flow { 5 } else { 1 };
     (
         0..DIRECTIONS,
-        prop::collection::vec(counts(), 10),
+        prop::collection::vec(counts(), 11),
         any::<u64>().prop_map(|peak| peak >> (peak % 64)),
         prop::collection::vec(flow_records(), 0..flows_at_most),
         prop_oneof![Just(0), 0..1_000_000u64],
@@ -95,6 +95,7 @@ fn records(per_flow: bool) -> impl Strategy<Value = (Record, u64)> {
                     marked: counts[6],
                     duplicated: counts[7],
                     corrupted: counts[8],
+                    fragmented: counts[10],
                     flows,
                 };
                 (record, left_out)

@@ -219,10 +219,14 @@ fn ssthresh_pkts(estimate: &Estimate, bdp_bytes: f64) -> u64 {
 /// Slow start takes a round trip for each doubling: a flow that begins at half of the rate saves most of them.
 fn set_rate(choice: &mut Choice, estimate: &Estimate, rate: Rate, bdp_bytes: f64) {
     // Slow start on the path while it was unknown tells nothing of a start below its rate.
-    let share = estimate.given_retransmitted_share;
-    let share = share.unwrap_or(estimate.retransmitted_share);
-    let is_bounded = estimate.loss != Some(Loss::Policed);
-    let is_clean = is_bounded && share <= MOST_LOST_TO_START;
+    let given = estimate.given_retransmitted_share;
+    let share = match estimate.loss {
+        Some(Loss::None | Loss::Queue) => Some(given.unwrap_or(estimate.retransmitted_share)),
+        // Where losses tell nothing of a queue, only flows with learned settings tell what a start costs.
+        Some(Loss::Random) => given,
+        _ => None,
+    };
+    let is_clean = share.is_some_and(|share| share <= MOST_LOST_TO_START);
     let start_pkts = START_SHARE * bdp_bytes / f64::from(estimate.mss_bytes.max(1));
     if !is_clean || start_pkts < LEAST_START_PKTS {
         return;
@@ -384,11 +388,23 @@ mod tests {
     fn losses_without_a_queue_ask_for_bbr() {
         let random = choose(&path(1e9, 100e3, Loss::Random), &host(), Shared).profile;
         assert_eq!(random.law, Some(Law::Bbr));
-        assert!(
-            random
-                .initial_rate_bps
-                .is_some_and(|bps| bps <= 500_000_000)
+        assert_eq!(
+            random.initial_rate_bps, None,
+            "nobody knows what a start costs"
         );
+        let rate_of = |loss, share| {
+            let tried = Estimate {
+                loss,
+                given_retransmitted_share: Some(share),
+                ..path(1e9, 100e3, Loss::Random)
+            };
+            choose(&tried, &host(), Shared).profile.initial_rate_bps
+        };
+        let started = rate_of(Some(Loss::Random), 0.005);
+        assert!(started.is_some_and(|bps| bps <= 500_000_000));
+        assert_eq!(rate_of(Some(Loss::Random), 0.02), None);
+        assert_eq!(rate_of(Some(Loss::Policed), 0.0), None);
+        assert_eq!(rate_of(None, 0.0), None);
         assert_eq!(random.initial_ssthresh_pkts, None);
         assert_eq!(random.send_buffer_bytes, random.receive_buffer_bytes);
         let heavy = Estimate {

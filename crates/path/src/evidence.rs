@@ -9,6 +9,8 @@ const LEAST_BYTES: u64 = 64 << 10;
 
 /// A start is judged by so many segments at least.
 const LEAST_START_PKTS: u64 = 40;
+/// Fewer may be a bad line's own, or a needless probe.
+const LEAST_LOST_IN_START: u64 = 3;
 const MOST_LOST_IN_START: f64 = 0.01;
 
 /// Over a second a paced flow sends at most so many times its rate.
@@ -176,10 +178,11 @@ impl Evidence {
             && self.rate_bps.is_none_or(is_rate)
     }
 
-    /// Whether more than 1 % was sent again, in enough segments to tell: of a long flow that started at the path's rate
+    /// Whether more than 1 % was sent again, in enough segments to tell, and more than a bad line loses by chance: of a long flow that started at the path's rate
     /// the start is not told apart.
     pub(crate) fn is_start_lossy(&self) -> bool {
         self.sent_pkts >= LEAST_START_PKTS
+            && self.retransmitted_pkts >= LEAST_LOST_IN_START
             && self.retransmitted_pkts as f64 > MOST_LOST_IN_START * self.sent_pkts as f64
     }
 

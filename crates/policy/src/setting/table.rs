@@ -214,7 +214,7 @@ pub(crate) const SPECS: [Spec; 25] = [
         stage: Stage::Established,
         way: Way::Laws,
         forms: "\"500mbit\"",
-        becomes: "a new flow starts paced at this rate until the first ACK; an `fp_` law only",
+        becomes: "a new flow starts paced at this rate; an `fp_` law only",
     },
     Spec {
         key: "after_idle",

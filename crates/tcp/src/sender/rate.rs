@@ -114,6 +114,9 @@ impl Sender {
         }
         let (now, window) = (self.rate_now(now_ns), &mut self.window);
         if let Some(flow) = &mut self.rate_flow {
+            flow.control.set_cwnd_pkts(window.cwnd_pkts);
+            flow.control.end_start();
+            window.cwnd_pkts = flow.control.cwnd_pkts();
             // After a timeout it may be one segment, which is no window to begin with.
             if are_shorter {
                 let least_pkts = LEAST_AGAIN_PKTS.min(window.clamp_pkts);
@@ -255,6 +258,7 @@ impl Sender {
         if let Some(flow) = &mut self.rate_flow {
             flow.control.set_cwnd_pkts(self.window.cwnd_pkts);
             flow.control.recovery_begins();
+            self.window.cwnd_pkts = flow.control.cwnd_pkts();
         }
         self.window.ssthresh_pkts
     }
