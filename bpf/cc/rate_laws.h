@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The table of laws that go by samples of the delivery rate, and what a host stack calls: cc_rate_begin() when the
- * flow gets the law, cc_rate_start_at() where the path's rate is known, cc_rate_acked() at every acknowledgement, and cc_rate_recovery_begins(), cc_rate_undone(),
- * cc_rate_transmission_starts(). Their parameters are checked as those of the others (laws.h).
+ * flow gets the law, cc_rate_start_at() where the path's rate is known, cc_rate_acked() at every acknowledgement, and
+ * cc_rate_recovery_begins(), cc_rate_undone(), cc_rate_transmission_starts(); cc_rate_start_ends() before another law.
+ * Their parameters are checked as those of the others (laws.h).
  *
  * A new law: its file is included in laws.h and its name stands in CC_RATE_LAWS there.
  */

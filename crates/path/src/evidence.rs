@@ -178,8 +178,8 @@ impl Evidence {
             && self.rate_bps.is_none_or(is_rate)
     }
 
-    /// Whether more than 1 % was sent again, in enough segments to tell, and more than a bad line loses by chance: of a long flow that started at the path's rate
-    /// the start is not told apart.
+    /// Whether more than 1 % was sent again, in enough segments to tell, and more than a bad line loses by chance: of a long flow
+    /// that started at the path's rate the start is not told apart.
     pub(crate) fn is_start_lossy(&self) -> bool {
         self.sent_pkts >= LEAST_START_PKTS
             && self.retransmitted_pkts >= LEAST_LOST_IN_START
