@@ -192,8 +192,8 @@ static __always_inline u32 ssthresh_by(enum cc_law law, struct sock *sk)
 		return cc_most(tp->snd_cwnd / 2, CC_MIN_SSTHRESH_PKTS);
 	take_window(f, tp);
 	cc_rate_recovery_begins(law, f);
-	tp->snd_cwnd = f->cwnd_pkts;
 	TRACE(sk, RECOVERY_BEGINS, f, NULL);
+	tp->snd_cwnd = f->cwnd_pkts;
 	return tp->snd_ssthresh;
 }
 

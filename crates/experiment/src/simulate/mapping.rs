@@ -133,10 +133,12 @@ impl Mapping<'_> {
         connection: usize,
         sharing: &mut Sharing,
     ) -> Result<FlowSpec, MapError> {
-        check_fits(flow, way)?;
         let start_ns = nanos(flow.start);
         let (tcp, shared_rate) = match flow.source {
-            Source::ConstantRate { .. } => Default::default(),
+            Source::ConstantRate { payload_bytes, .. } => {
+                check_fits(flow, payload_bytes, way)?;
+                Default::default()
+            }
             _ if flow.transport == Transport::Udp => (transported(flow, way)?, None),
             _ => self.ends(flow, way, stream, connection, sharing)?,
         };
@@ -251,26 +253,20 @@ fn transported(flow: &Flow, way: &Way) -> Result<TcpSpec, MapError> {
 }
 
 /// The simulator has the fragments of IPv4 alone.
-fn check_fits(flow: &Flow, way: &Way) -> Result<(), MapError> {
-    let is_long = match flow.source {
-        Source::ConstantRate { payload_bytes, .. } => {
-            payload_bytes > flow.most_datagram_bytes(way.mtu_bytes).into()
-        }
-        _ => flow.may_be_fragmented(),
-    };
-    let why = || {
-        format!(
-            "packets longer than the MTU of {} bytes from {} to {} over IPv6: the simulator fragments those of IPv4 alone",
-            way.mtu_bytes, flow.from, flow.to
-        )
-    };
-    match flow.ipv6 && is_long {
-        true => Err(MapError::Line {
-            line: flow.line,
-            why: why(),
-        }),
-        false => Ok(()),
+fn check_fits(flow: &Flow, payload_bytes: u32, way: &Way) -> Result<(), MapError> {
+    let most_bytes = u32::from(flow.most_datagram_bytes(way.mtu_bytes));
+    if !flow.ipv6 || payload_bytes <= most_bytes {
+        return Ok(());
     }
+    let why = format!(
+        "packets longer than the MTU of {} bytes from {} to {} over IPv6: the simulator fragments those of IPv4 alone; \
+         {most_bytes} bytes of payload fit",
+        way.mtu_bytes, flow.from, flow.to
+    );
+    Err(MapError::Line {
+        line: flow.line,
+        why,
+    })
 }
 
 /// Before data flow; a datagram needs no connection.
