@@ -376,7 +376,7 @@ fn what_is_asked_of_tcp_is_done_and_logged() {
     let (file, to) = (folder.path().join("file"), folder.path().join("to"));
     fs::write(&file, content(3 << 20)).unwrap();
     let traces = folder.path().join("traces");
-    let send = ["send", text(&file), &target(&to), "--law", "fp_reno"];
+    let send = ["send", text(&file), "--law", "fp_reno", &target(&to)];
     let asked = [
         "--tcp",
         "detection=fack,drop=[20,25]",

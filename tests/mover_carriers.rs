@@ -233,6 +233,23 @@ fn files_go_by_several_flows_of_udp() {
     same(&top, &back.join("top"));
 }
 
+/// Lost data leave after all else, by any of the flows, and the file is whole.
+#[test]
+fn what_is_lost_may_be_sent_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, content(40 << 20)).unwrap();
+    for flows in ["1", "3"] {
+        let to = folder.path().join(flows);
+        let lost = ["--holes", "last", "--tcp", "drop=[20,25,300,301]"];
+        let arguments = ["send", text(&file), &target(&to), "--flows", flows];
+        let sent = done(mover(folder.path(), &[&arguments[..], &lost].concat()));
+        assert_eq!(carried(&sent).0, "udp", "{sent}");
+        assert!(sent["retransmits"].as_u64().unwrap() >= 4, "{sent}");
+        same(&file, &to.join("file"));
+    }
+}
+
 /// Bytes of a datagram, as the report says.
 fn datagram_bytes(report: &Value) -> u64 {
     let found = report["datagram_bytes"].as_u64();

@@ -15,11 +15,17 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: u64 = 128 << 10;
 /// All flows together are given so much ahead: what one was given no other sends.
 const AHEAD_BYTES: u64 = 4 << 20;
+/// So many stretches that were lost wait at most, for the receiver keeps note of as many.
+const MOST_LOST: usize = 8192;
+/// A flow that has less to send would soon have nothing: a step of 10 Gb/s takes so much.
+const LEAST_AHEAD_BYTES: u64 = 256 << 10;
 
 /// The sending ends.
 pub struct SendFlows {
     flows: Vec<SendEnd>,
     queue: Queue,
+    /// What was found lost and leaves after all else ([`fatpath_transport::Spec::lost_last`]).
+    lost: Queue,
     /// How many were given up, and how they stood.
     given_up: usize,
     given_up_figures: SenderFigures,
@@ -34,6 +40,7 @@ impl SendFlows {
         SendFlows {
             flows,
             queue: Queue::default(),
+            lost: Queue::default(),
             given_up: 0,
             given_up_figures: SenderFigures::default(),
         }
@@ -44,7 +51,7 @@ impl SendFlows {
         self.queue.push(extent);
     }
 
-    /// Bytes that were given and have not left.
+    /// Bytes that were given and have not left, without those that were found lost and leave last.
     pub fn unsent_bytes(&self) -> u64 {
         let of_flows: u64 = self.flows.iter().map(SendEnd::unsent_bytes).sum();
         self.queue.bytes() + of_flows
@@ -53,7 +60,8 @@ impl SendFlows {
     /// The lowest byte that may not have arrived: its object, and where in it; `None`: all has.
     pub fn lowest(&self) -> Option<(u32, u64)> {
         let of_flows = self.flows.iter().filter_map(SendEnd::lowest);
-        of_flows.chain(self.queue.lowest()).min()
+        let waiting = [self.queue.lowest(), self.lost.lowest()];
+        of_flows.chain(waiting.into_iter().flatten()).min()
     }
 
     /// UDP payload of a full datagram, of the flow whose path carries least.
@@ -69,7 +77,8 @@ impl SendFlows {
 
     /// All that was given has arrived.
     pub fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.flows.iter().all(SendEnd::is_done)
+        let is_empty = self.queue.is_empty() && self.lost.is_empty();
+        is_empty && self.flows.iter().all(SendEnd::is_done)
     }
 
     /// Tells the receiver that this is the end; the next step sends it.
@@ -112,6 +121,8 @@ impl SendFlows {
         let (begun, mut has_worked) = (Instant::now(), false);
         for flow in &mut self.flows {
             has_worked |= flow.work(source)?;
+            let lost = flow.take_lost().into_iter();
+            lost.for_each(|lost| self.lost.push(lost));
         }
         if begun.elapsed() >= LATE {
             self.peer_is_alive(); // it may have spoken by any flow while the source stood
@@ -139,9 +150,31 @@ impl SendFlows {
         flow.into_rest().for_each(|extent| self.queue.push(extent));
     }
 
-    /// Pieces to the flows in turn, so that what they read is close together.
     fn deal(&mut self) {
         let most = AHEAD_BYTES / self.flows.len() as u64;
+        if self.lost.extents() > MOST_LOST {
+            self.deal_lost(most);
+        }
+        self.deal_queue(most);
+        if self.queue.is_empty() {
+            self.deal_lost(LEAST_AHEAD_BYTES.min(most));
+        }
+    }
+
+    /// To flows that have less than `most` to send.
+    fn deal_lost(&mut self, most: u64) {
+        for flow in &mut self.flows {
+            while flow.unsent_bytes() < most
+                && flow.knows_peer()
+                && let Some(lost) = self.lost.take(PIECE_BYTES)
+            {
+                flow.send(lost);
+            }
+        }
+    }
+
+    /// Pieces to the flows in turn, so that what they read is close together.
+    fn deal_queue(&mut self, most: u64) {
         let mut has_room = true;
         while has_room {
             has_room = false;

@@ -75,6 +75,11 @@ impl SendEnd {
         self.sender.lowest()
     }
 
+    /// What was found lost and may leave by any flow, after all else ([`Spec::lost_last`]).
+    pub(crate) fn take_lost(&mut self) -> Vec<Extent> {
+        self.sender.take_lost()
+    }
+
     /// What was given and may not have arrived, for another flow to send.
     pub(crate) fn into_rest(self) -> impl Iterator<Item = Extent> {
         self.sender.into_rest()

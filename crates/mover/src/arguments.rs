@@ -3,7 +3,7 @@
 
 use crate::by_key::KeyFiles;
 use crate::limits::size;
-use crate::protocol::{Carrier, LeftOut, Receives, Sends};
+use crate::protocol::{Carrier, Holes, LeftOut, Receives, Sends};
 use anyhow::{Result, ensure};
 use clap::Args;
 use fatpath_tree::attributes::Which;
@@ -58,6 +58,9 @@ pub struct BothArguments {
     /// Do not ask queues to mark datagrams in the place of dropping them (ECN)
     #[arg(long)]
     pub no_ecn: bool,
+    /// When data that were lost are sent again, by UDP: as they are found lost, or after all else
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Holes::Now)]
+    pub holes: Holes,
     /// Data in flight at most, with what has arrived and waits for a missing piece
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = size)]
     pub window: u64,

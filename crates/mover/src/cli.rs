@@ -4,7 +4,7 @@
 use crate::arguments::BothArguments;
 use crate::control::Control;
 use crate::listen::{self, Bounds, ListenArguments};
-use crate::protocol::{Agreed, Carrier, Part, Receives};
+use crate::protocol::{Agreed, Carrier, Holes, Part, Receives};
 use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
 use crate::send::{Given, own_name};
@@ -90,7 +90,7 @@ enum Ends {
 pub struct SendArguments {
     /// Files, and folders with -r, or - alone: standard input; the last one is where they go: [USER@]HOST:DIR, with -
     /// [USER@]HOST:FILE; or fatpath://HOST:PORT/DIR, where a listener runs
-    #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 2.., conflicts_with = "stdio")]
+    #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 1.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
     /// Write what happens to the flows of UDP into this directory, as `fatpath trace` does; `fatpath trace plot` draws it
     #[arg(long, value_name = "DIR")]
@@ -104,7 +104,7 @@ pub struct SendArguments {
 #[derive(Args)]
 pub struct RecvArguments {
     /// [USER@]HOST:FILE, of one host; the last one is the folder here that they go to, or - for standard output
-    #[arg(value_name = "PLACE", required_unless_present_any = ["stdio", "listen"], num_args = 2.., conflicts_with = "stdio")]
+    #[arg(value_name = "PLACE", required_unless_present_any = ["stdio", "listen"], num_args = 1.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
     #[allow(missing_docs)] // a comment would become the text of --help
     #[command(flatten)]
@@ -126,6 +126,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     let (target, files) = arguments
         .places
         .split_last()
+        .filter(|(_, files)| !files.is_empty())
         .context("give files and HOST:DIR")?;
     let target = target.to_str().and_then(Place::parse);
     let target = target
@@ -206,6 +207,7 @@ pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
     let (folder, places) = arguments
         .places
         .split_last()
+        .filter(|(_, places)| !places.is_empty())
         .context("give HOST:FILE and a folder")?;
     if folder == STANDARD {
         return both.finish(Ends::Output, |report, progress| {
@@ -317,6 +319,7 @@ impl BothArguments {
             law: self.law.clone(),
             tcp: self.tcp.clone(),
             ecn: !self.no_ecn,
+            lost_last: self.holes == Holes::Last,
             limit_bps: self.limit,
             ports: self.ports,
             carrier,

@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -113,6 +113,15 @@ pub enum Carrier {
     Tcp,
 }
 
+/// When what was lost is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Holes {
+    /// As it is found lost
+    Now,
+    /// After all else
+    Last,
+}
+
 /// Of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -141,6 +150,8 @@ pub struct Agreed {
     pub tcp: Vec<String>,
     /// ECN is tried.
     pub ecn: bool,
+    /// What is lost is sent again after all else.
+    pub lost_last: bool,
     /// The most that the sender sends, bits a second.
     pub limit_bps: Option<u64>,
     /// First and last port, of UDP and of TCP.
@@ -162,6 +173,7 @@ impl Agreed {
             law: "fp_bbr".to_owned(),
             tcp: vec![],
             ecn: true,
+            lost_last: false,
             limit_bps: None,
             ports: (50_000, 51_000),
             carrier: Carrier::Auto,

@@ -293,6 +293,7 @@ fn spec_of(agreed: &Agreed) -> Result<Spec> {
         tcp,
         datagram_bytes: allowed_datagram(agreed.datagram_bytes)?,
         window_bytes: agreed.window_bytes,
+        lost_last: agreed.lost_last,
         silence_ns,
         ..default
     };

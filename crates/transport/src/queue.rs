@@ -104,6 +104,11 @@ impl Queue {
         self.extents.is_empty()
     }
 
+    /// How many there are.
+    pub fn extents(&self) -> usize {
+        self.extents.len()
+    }
+
     /// The lowest byte, whatever the order.
     pub fn lowest(&self) -> Option<(u32, u64)> {
         let firsts = self

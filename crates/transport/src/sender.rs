@@ -44,6 +44,8 @@ pub struct Sender {
     first: u64,
     /// The lowest byte of those segments.
     lowest: Lowest,
+    /// What was found lost, and waits until all else has left.
+    lost: Vec<Extent>,
     departures: Departures,
     drops: DropList,
     spec: Spec,
@@ -87,6 +89,7 @@ impl Sender {
             sent: VecDeque::new(),
             first: 0,
             lowest: Lowest::default(),
+            lost: Vec::new(),
             departures: Departures::default(),
             drops: DropList::new(&spec.tcp.drops),
             path_mtu: (spec.search.as_ref()).map(|search| {
@@ -120,7 +123,14 @@ impl Sender {
             .get()
             .into_iter()
             .chain(self.queue.lowest())
+            .chain(self.lost.iter().map(|lost| (lost.object, lost.offset)))
             .min()
+    }
+
+    /// With [`Spec::lost_last`]: what was found lost and waits until all else has left, for whoever has more to send than was
+    /// given here, and gives it again.
+    pub fn take_lost(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.lost)
     }
 
     /// What was given and may not have arrived, for another connection to send.
@@ -128,11 +138,12 @@ impl Sender {
         let sent = self.sent.into_iter().flatten();
         sent.map(|run| Extent::from(&run))
             .chain(self.queue.into_extents())
+            .chain(self.lost)
     }
 
     /// All that was given has arrived.
     pub fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.sent.is_empty()
+        self.queue.is_empty() && self.lost.is_empty() && self.sent.is_empty()
     }
 
     /// When something that verifies came last, or the program said that the other end lives; 0: never.
@@ -371,6 +382,10 @@ impl Sender {
         }
         let begin = datagram.len();
         loop {
+            if self.queue.is_empty() {
+                let lost = self.take_lost().into_iter();
+                lost.for_each(|lost| self.queue.push(lost));
+            }
             self.tell();
             let Some(segment) = self.tcp.poll_transmit(now_ns) else {
                 return Ok(None);
@@ -410,6 +425,9 @@ impl Sender {
             let lowest = runs.iter().map(|run| (run.object, run.offset)).min();
             self.lowest.push(segment.number, lowest);
             self.sent.push_back(runs);
+        } else if self.spec.lost_last && !self.queue.is_empty() {
+            let runs = std::mem::take(&mut self.sent[place]);
+            self.lost.extend(runs.iter().map(Extent::from));
         } else {
             self.shorten(place);
         }

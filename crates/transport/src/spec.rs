@@ -28,6 +28,8 @@ pub struct Spec {
     pub search: Option<RangeInclusive<u16>>,
     /// The most that may be on its way beyond what has arrived in order.
     pub window_bytes: u64,
+    /// What is found lost leaves after all else that was given, and may arrive twice; else at once.
+    pub lost_last: bool,
     /// An end that waits for the other this long, and hears nothing that verifies, gives up; more than 0.
     pub silence_ns: u64,
 }
@@ -64,6 +66,7 @@ impl Default for Spec {
             datagram_bytes: 1452,
             search: None,
             window_bytes: 64 << 20,
+            lost_last: false,
             silence_ns: 30_000_000_000,
         }
     }

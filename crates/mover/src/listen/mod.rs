@@ -35,7 +35,7 @@ pub struct ListenArguments {
     /// Wait for others that send to fatpath://HOST:PORT/, or fetch from there, without ssh
     #[arg(long, value_name = "[ADDRESS:]PORT", requires = "into", value_parser = at,
           conflicts_with_all = ["places", "stdio", "recursive", "preserve", "hard_links", "sparse", "xattrs", "acls", "delete", "exclude", "include", "ignore_times", "dry_run", "limit",
-              "law", "tcp", "no_ecn", "window", "datagram_bytes", "carrier", "flows", "timeout", "address", "rsh", "quiet"])]
+              "law", "tcp", "no_ecn", "holes", "window", "datagram_bytes", "carrier", "flows", "timeout", "address", "rsh", "quiet"])]
     pub listen: Option<At>,
     /// With --listen: the folder that everything goes below
     #[arg(long, value_name = "DIR", requires = "listen")]

@@ -7,7 +7,7 @@ use fatpath_tcp::{Detection, Growth, WindowReduction};
 use proptest::prelude::*;
 
 use super::super::{Cipher, Refused, Spec};
-use super::transfer::{MS, RTT, Transfer};
+use super::transfer::{Datagram, MS, RTT, Transfer};
 
 /// Shares of datagrams that are lost, reordered, doubled and damaged.
 pub type Harm = (f64, f64, f64, f64);
@@ -102,6 +102,35 @@ fn small_objects_share_datagrams() {
         .map(|datagram| datagram.payload.len())
         .max();
     assert_eq!(longest, Some(1452));
+}
+
+/// Lost segments leave after all else: the datagram that takes their place has no runs, and nothing is left out.
+#[test]
+fn what_is_lost_may_leave_last() {
+    let mut spec = spec(Law::RENO);
+    (spec.lost_last, spec.tcp.drops) = (true, vec![20, 25, 25]);
+    let mut transfer = Transfer::new(&spec, &[300_000], ways((0.0, 0.0, 0.0, 0.0), 1));
+    transfer.run(60_000 * MS);
+    transfer.check_complete();
+    let run_bytes = 1452 - usize::from(Spec::OVERHEAD_BYTES);
+    let lost = [20, 25].map(|segment| segment * run_bytes);
+    let last: Vec<_> = transfer.order.iter().rev().take(2).rev().copied().collect();
+    assert_eq!(last, lost);
+    let is_bare = |datagram: &&Datagram| datagram.has_data && datagram.payload.len() == 40;
+    assert_eq!(transfer.log.iter().filter(is_bare).count(), 2);
+}
+
+proptest! {
+    /// Whatever is lost: all arrives, and what is taken out is given again.
+    #[test]
+    fn what_leaves_last_is_not_forgotten(seed in 0u64..1000, loss in 0.0..0.2, takes in any::<bool>()) {
+        let mut spec = spec(Law::RENO);
+        spec.lost_last = true;
+        let mut transfer = Transfer::new(&spec, &sizes(), ways((loss, 0.01, 0.01, 0.0), seed));
+        transfer.takes_lost = takes;
+        transfer.run(600_000 * MS);
+        transfer.check_all_there();
+    }
 }
 
 /// Seed 004: "configured to drop packet 20".

@@ -70,6 +70,11 @@ pub struct Transfer {
     objects: Vec<Vec<u8>>,
     /// How often each byte was written.
     pub written: Vec<Vec<u8>>,
+    /// Where in their objects the stretches began that were written, in their order.
+    pub order: Vec<usize>,
+    /// What is to leave last is taken from the sender, and given again when it has nothing else.
+    pub takes_lost: bool,
+    taken: Vec<Extent>,
     /// All that was sent, data and acknowledgements.
     pub log: Vec<Datagram>,
     pub refused: Vec<Refused>,
@@ -115,6 +120,9 @@ impl Transfer {
                 .map(|(object, bytes)| content(object, *bytes))
                 .collect(),
             written: sizes.iter().map(|bytes| vec![0; *bytes]).collect(),
+            order: Vec::new(),
+            takes_lost: false,
+            taken: Vec::new(),
             log: Vec::new(),
             refused: Vec::new(),
             attack: Box::new(|_, _, _, _| ()),
@@ -177,6 +185,7 @@ impl Transfer {
                     for write in received.writes {
                         let (object, begin) = (write.object as usize, write.offset as usize);
                         let end = begin + write.bytes.len();
+                        self.order.push(begin);
                         assert_eq!(self.objects[object][begin..end], *write.bytes);
                         self.written[object][begin..end]
                             .iter_mut()
@@ -201,6 +210,18 @@ impl Transfer {
     }
 
     fn transmit(&mut self) {
+        self.poll();
+        if self.takes_lost {
+            self.taken.extend(self.sender.take_lost());
+        }
+        if self.sender.unsent_bytes() == 0 && !self.taken.is_empty() {
+            let taken = std::mem::take(&mut self.taken).into_iter();
+            taken.for_each(|extent| self.sender.send(extent));
+            self.poll();
+        }
+    }
+
+    fn poll(&mut self) {
         let mut payload = Vec::new();
         let objects = &self.objects;
         let mut read = |run: &Run, into: &mut [u8]| {
