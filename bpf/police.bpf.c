@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The police of a router's interface: what becomes of marked segments that arrive there.
+ * The police of a router's interface: what becomes of marked segments that arrive there, and of
+ * datagrams with the DSCP that marks.
  *
  * One police an interface, each with maps of its own; it lives without a daemon. At XDP
  * where the driver has it, else at tc ingress. A RST to both ends makes two packets of
@@ -74,7 +75,7 @@ static __always_inline void tally(enum fp_police_tally which, u32 pkts, u32 byte
 	t->bytes += bytes;
 }
 
-/* Bits are TCP's, so only in its header; a DSCP is also in fragments without one. */
+/* Bits are TCP's, so only in its header; a DSCP is also in fragments without one, and in UDP. */
 static __always_inline int is_marked(const struct fp_police *how, enum packet_kind kind,
 				     const struct packet *p)
 {
@@ -82,7 +83,8 @@ static __always_inline int is_marked(const struct fp_police *how, enum packet_ki
 
 	if (bits)
 		return kind == PACKET_TCP && (p->flags & bits) == bits;
-	return how->mark_dscp && (kind == PACKET_TCP || kind == PACKET_LATER_FRAGMENT) &&
+	return how->mark_dscp &&
+	       (kind == PACKET_TCP || kind == PACKET_LATER_FRAGMENT || kind == PACKET_UDP) &&
 	       p->traffic_class >> 2 == how->mark_dscp;
 }
 
@@ -139,9 +141,12 @@ static __always_inline u32 segments(void *ctx, enum packet_in in, enum packet_ki
 	if (in != PACKET_IN_SKB || !skb->gso_size)
 		return 1;
 	size = skb->gso_size;
-	if (kind != PACKET_TCP)
-		return skb->gso_segs ? skb->gso_segs : 1;
-	data_bytes = p->end - packet_data(p);
+	/* A tunnel's datagram is longer by headers that this does not know. */
+	if (kind != PACKET_TCP && skb->gso_segs)
+		return skb->gso_segs;
+	if (kind != PACKET_TCP && kind != PACKET_UDP)
+		return 1;
+	data_bytes = p->end - packet_header_bytes(kind, p);
 	return data_bytes > size ? (data_bytes + size - 1) / size : 1;
 }
 
@@ -203,7 +208,7 @@ static __always_inline int police(void *ctx, enum packet_in in)
 	kind = packet_read(ctx, in, how->has_ethernet, &p);
 	pkts = segments(ctx, in, kind, &p);
 	/* What makes segments of it gives each the headers. */
-	bytes = packet_bytes(ctx, in) + (pkts - 1) * packet_data(&p);
+	bytes = packet_bytes(ctx, in) + (pkts - 1) * packet_header_bytes(kind, &p);
 	if (!is_marked(how, kind, &p)) {
 		verdict = judge_unmarked(ctx, in, how, kind, &p, pkts);
 		tally(verdict, pkts, bytes);

@@ -32,6 +32,7 @@ typedef __s64 s64;
 #define SO_MAX_PACING_RATE 47
 #define SOL_TCP 6
 #define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
 #define SOCK_STREAM 1
 #define TCP_WINDOW_CLAMP 10
 #define TCP_CONGESTION 13

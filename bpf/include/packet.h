@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Finds the TCP header of a packet: behind VLAN tags (802.1ad), IPv4 options, IPv6
- * extension headers and what BIG TCP adds. The same for packets of tc and of XDP.
+ * extension headers and what BIG TCP adds. Of UDP it says only that it is UDP. The same
+ * for packets of tc and of XDP.
  *
  * A header counts only when it lies whole within the IP packet, which lies within what
  * was received. What is cut, or lies about a length, is no TCP: it is never looked into.
@@ -18,16 +19,17 @@ enum packet_in {
 };
 
 enum packet_kind {
-	PACKET_OTHER,	       /* no TCP */
+	PACKET_OTHER,	       /* neither TCP nor UDP */
 	PACKET_TCP,	       /* with all of its TCP header, also as the first of fragments */
 	PACKET_LATER_FRAGMENT, /* of TCP, without its header */
-	PACKET_CUT,	       /* of TCP by its IP header, and too short for it */
+	PACKET_UDP,	       /* a datagram, or any fragment of one */
+	PACKET_CUT,	       /* of TCP or UDP by its IP header, and too short for it */
 };
 
 /* Offsets are bytes from where the packet begins; numbers are in host order. */
 struct packet {
 	u32 ip;
-	u32 tcp;
+	u32 tcp;   /* of UDP: where its header would begin */
 	u32 end;   /* of the IP packet: what follows is padding */
 	u16 flags; /* the two bytes after the acknowledgement number */
 	u8 version;
@@ -49,6 +51,7 @@ struct packet {
 #define TCP_MIN_HEADER_BYTES 20
 #define TCP_FLAGS_AT 12
 #define TCP_CHECKSUM_AT 16
+#define UDP_HEADER_BYTES 8
 
 /* Extension headers (RFC 8200, 4). More than these in a row carry no TCP that anybody sends. */
 #define IPV6_HOP_BY_HOP 0
@@ -144,6 +147,17 @@ static __always_inline u32 packet_data(const struct packet *p)
 	return p->tcp + (p->flags >> 12) * 4;
 }
 
+/* Of what is in front of the data, in each of the packets that segmentation makes. */
+static __always_inline u32 packet_header_bytes(enum packet_kind kind, const struct packet *p)
+{
+	return kind == PACKET_UDP ? p->tcp + UDP_HEADER_BYTES : packet_data(p);
+}
+
+static __always_inline int is_tcp_or_udp(u8 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
+}
+
 /* Puts the end of the IP packet into `p`; a length of 0 is one of BIG TCP's, only within a host. */
 static __always_inline int packet_ends(void *ctx, enum packet_in in, struct packet *p, u32 ip_bytes)
 {
@@ -176,7 +190,7 @@ static __always_inline enum packet_kind packet_ipv4(void *ctx, enum packet_in in
 	u32 header_bytes, fragment;
 
 	if (packet_load(ctx, in, p->ip, &h, sizeof(h)) || h.version_length >> 4 != 4 ||
-	    h.protocol != IPPROTO_TCP)
+	    !is_tcp_or_udp(h.protocol))
 		return PACKET_OTHER;
 	header_bytes = (h.version_length & 15) * 4;
 	fragment = bpf_ntohs(h.fragment);
@@ -184,9 +198,11 @@ static __always_inline enum packet_kind packet_ipv4(void *ctx, enum packet_in in
 	p->traffic_class = h.traffic_class;
 	if (header_bytes < sizeof(h) || !packet_ends(ctx, in, p, bpf_ntohs(h.total_bytes)))
 		return PACKET_CUT;
+	p->tcp = p->ip + header_bytes;
+	if (h.protocol == IPPROTO_UDP)
+		return PACKET_UDP;
 	if (fragment & IP_OFFSET_MASK)
 		return PACKET_LATER_FRAGMENT;
-	p->tcp = p->ip + header_bytes;
 	p->is_plain = header_bytes == sizeof(h) && !(fragment & IP_MORE_FRAGMENTS);
 	return packet_tcp(ctx, in, p);
 }
@@ -231,12 +247,14 @@ static __always_inline enum packet_kind packet_ipv6(void *ctx, enum packet_in in
 		p->tcp += extension_bytes(protocol, extension.length);
 		protocol = extension.next;
 	}
-	if (protocol != IPPROTO_TCP)
+	if (!is_tcp_or_udp(protocol))
 		return PACKET_OTHER;
 	p->is_plain = h.next == IPPROTO_TCP;
 	payload_bytes = bpf_ntohs(h.payload_bytes);
 	if (!packet_ends(ctx, in, p, payload_bytes ? sizeof(h) + payload_bytes : 0))
 		return PACKET_CUT;
+	if (protocol == IPPROTO_UDP)
+		return PACKET_UDP;
 	return is_later ? PACKET_LATER_FRAGMENT : packet_tcp(ctx, in, p);
 }
 
@@ -267,7 +285,7 @@ static __always_inline u16 packet_bare(void *ctx, enum packet_in in)
 	return version >> 4 == 4 ? ETH_P_IP : version >> 4 == 6 ? ETH_P_IPV6 : 0;
 }
 
-/* Fills `p` as far as the packet is TCP. */
+/* Fills `p` as far as the packet is TCP, or its IP header says UDP. */
 static __always_inline enum packet_kind packet_read(void *ctx, enum packet_in in, int has_ethernet,
 						    struct packet *p)
 {

@@ -16,6 +16,8 @@ use support::parsed::Parsed;
 use support::wire::{RST, Wire, segment};
 
 const BIT: u16 = 0x200;
+/// The protocol's number.
+const UDP: u8 = 17;
 
 fn orders(mode: PoliceMode, hook: Hook) -> Orders {
     Orders {
@@ -245,6 +247,52 @@ fn a_dscp_is_the_whole_of_it_whatever_ecn_says() {
             }
         }
     }
+}
+
+/// Flows of UDP without congestion control carry the DSCP, too; there is no RST for them.
+#[test]
+fn datagrams_with_the_dscp_are_treated_as_segments_are() {
+    let Some(station) = Station::make("udp") else {
+        return;
+    };
+    let modes = [
+        (PoliceMode::Drop, Hook::Xdp),
+        (PoliceMode::Drop, Hook::Tc),
+        (PoliceMode::Reset, Hook::Tc),
+    ];
+    for (mode, hook) in modes {
+        let police = station.put(&Orders {
+            mark: PoliceMark::Dscp(44),
+            ..orders(mode, hook)
+        });
+        for (protocol, is_v6, fragment_at) in protocols_and_fragments() {
+            for traffic_class in [44 << 2, 44 << 2 | 3, 43 << 2, 0] {
+                let dress = Dress {
+                    protocol,
+                    is_v6,
+                    fragment_at,
+                    traffic_class,
+                    ..Dress::default()
+                };
+                let frame = dress.frame();
+                let done = police.rehearse(&frame, 1).unwrap();
+                let is_marked = protocol == UDP && traffic_class >> 2 == 44;
+                assert_eq!(done.is_dropped, is_marked, "{hook:?}: {dress:?}");
+                assert_eq!(done.frame, frame, "untouched");
+            }
+        }
+        let tallies = police.status().unwrap().tallies;
+        assert_eq!(tallies.marked, tallies.dropped);
+        assert_eq!(tallies.marked.pkts, 2 * 2 * 2);
+        station.take_away(police);
+    }
+}
+
+fn protocols_and_fragments() -> impl Iterator<Item = (u8, bool, u16)> {
+    const ICMP: u8 = 1;
+    let all = |protocol| [(protocol, false), (protocol, true)];
+    let all = [UDP, ICMP].into_iter().flat_map(all);
+    all.flat_map(|(protocol, is_v6)| [0, 3].map(|at| (protocol, is_v6, at)))
 }
 
 #[test]
