@@ -64,6 +64,16 @@ impl SendFlows {
         of_flows.chain(waiting.into_iter().flatten()).min()
     }
 
+    /// What they send from now on has this DSCP, until they are made polite.
+    pub fn mark(&mut self, dscp: u8) {
+        self.flows.iter_mut().for_each(|flow| flow.mark(dscp));
+    }
+
+    /// Congestion control is back at once, and the mark ends.
+    pub fn be_polite_now(&mut self) {
+        self.flows.iter_mut().for_each(SendEnd::be_polite_now);
+    }
+
     /// UDP payload of a full datagram, of the flow whose path carries least.
     pub fn datagram_bytes(&self) -> u16 {
         let flows = self.flows.iter().map(SendEnd::datagram_bytes);

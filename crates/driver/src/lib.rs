@@ -14,6 +14,7 @@
 mod beside;
 mod dispersion;
 mod flows;
+mod marked;
 mod ping;
 mod receive;
 mod send;

@@ -127,6 +127,17 @@ impl SendEnd {
         self.sender.peer_is_alive(now_ns);
     }
 
+    /// What leaves from now on has this DSCP, 1 to 63, until the flow is made polite: that of flows without congestion control.
+    pub fn mark(&mut self, dscp: u8) {
+        self.socket.mark(Some(dscp));
+    }
+
+    /// Congestion control is back at once, and the mark ends.
+    pub fn be_polite_now(&mut self) {
+        self.sender.be_polite_now();
+        self.socket.mark(None);
+    }
+
     /// UDP payload of a full datagram, as far as the path is known to carry it.
     pub fn datagram_bytes(&self) -> u16 {
         self.sender.datagram_bytes()

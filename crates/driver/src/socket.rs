@@ -2,6 +2,7 @@
 //! A UDP socket that sends and receives many datagrams at a call.
 
 use crate::StepError;
+use crate::marked::Mark;
 use fatpath_transport::Ecn;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
@@ -25,6 +26,7 @@ pub struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     lets_fragment: bool,
+    mark: Option<Mark>,
     buffers: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
 }
@@ -90,6 +92,7 @@ impl Socket {
             socket,
             state,
             lets_fragment: false,
+            mark: None,
             buffers: vec![0; RECEIVE_BYTES * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
         };
@@ -112,9 +115,15 @@ impl Socket {
         Ok(())
     }
 
+    /// What is sent from now on has this DSCP, 1 to 63, and is not ECN-capable; `None`: it has none.
+    pub(crate) fn mark(&mut self, dscp: Option<u8>) {
+        self.mark = dscp.map(Mark::new);
+    }
+
     /// The most datagrams of `datagram_bytes` that one call sends. The kernel's segmentation makes no fragments.
     pub(crate) fn batch_pkts(&self, datagram_bytes: usize) -> usize {
-        if self.lets_fragment {
+        let has_offload = self.mark.as_ref().is_none_or(Mark::has_offload);
+        if self.lets_fragment || !has_offload {
             return 1;
         }
         let fitting = MOST_BATCH_BYTES / datagram_bytes;
@@ -139,7 +148,11 @@ impl Socket {
                 segment_size: Some(datagram_bytes),
                 src_ip: None,
             };
-            match self.state.try_send((&self.socket).into(), &transmit) {
+            let sent = match &self.mark {
+                Some(mark) => mark.send(&self.socket, destination, contents, datagram_bytes),
+                None => self.state.try_send((&self.socket).into(), &transmit),
+            };
+            match sent {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {

@@ -99,7 +99,8 @@ impl Sender {
             window_bytes: spec.window_bytes,
             closing: Closing::default(),
             silence: Silence::new(spec.silence_ns),
-            ecn: EcnPath::new(spec.tcp.ecn),
+            // ECT says that the sender slows down for a mark (RFC 3168, 5).
+            ecn: EcnPath::new(spec.tcp.ecn && spec.tcp.rude.is_none()),
             ack_delay_us: 0,
         })
     }
@@ -226,6 +227,16 @@ impl Sender {
         self.first += acked;
         self.lowest.forget_below(self.first);
         Ok(())
+    }
+
+    /// It has no congestion control now.
+    pub fn is_rude(&self) -> bool {
+        self.tcp.is_rude()
+    }
+
+    /// Congestion control is back at once, with the fair window (RUDE_OFF_NOW, docs/rude.md); one that has it is left alone.
+    pub fn be_polite_now(&mut self) {
+        self.tcp.be_polite_now();
     }
 
     /// A time that [`Sender::poll_timeout`] named has come.

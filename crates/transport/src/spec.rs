@@ -18,6 +18,10 @@ const SEND_BUFFER_BYTES: u64 = 1 << 50;
 pub struct Spec {
     /// TCP's part: the law, how losses are found, whether ECN is tried. Its segment size and buffers follow from the rest. Its
     /// pacing rate is that of UDP payload, headers of the transport among it.
+    ///
+    /// A flow without congestion control (`rude`) needs the permission of its host (docs/rude.md), for which this crate cannot
+    /// ask: whoever makes one has it, marks its datagrams, and calls [`Sender::be_polite_now`](crate::Sender::be_polite_now)
+    /// when it ends. The pacing rate holds for it too. Its datagrams are never ECN-capable.
     pub tcp: TcpSpec,
     /// What seals.
     pub cipher: Cipher,
@@ -46,9 +50,6 @@ pub enum SpecError {
     /// The window.
     #[error("window: give two datagrams at least, and 2^40 bytes at most")]
     Window,
-    /// Rude flows need the permission of the host's gate, which this crate cannot ask.
-    #[error("the transport has no flows without congestion control")]
-    Rude,
 }
 
 impl Default for Spec {
@@ -143,9 +144,6 @@ impl Spec {
         }
         if !(2 * u64::from(self.most_datagram_bytes())..=1 << 40).contains(&self.window_bytes) {
             return Err(SpecError::Window);
-        }
-        if self.tcp.rude.is_some() {
-            return Err(SpecError::Rude);
         }
         let tcp = TcpSpec {
             pacing_rate_bps: self.pacing_rate_bps(self.datagram_bytes),

@@ -55,7 +55,7 @@ impl Rudeness {
 
 impl Sender {
     /// Without congestion control now.
-    pub(super) fn is_rude(&self) -> bool {
+    pub fn is_rude(&self) -> bool {
         let rudeness = self.rudeness.as_ref();
         rudeness.is_some_and(|flow| !flow.is_going_polite)
     }
@@ -135,16 +135,29 @@ impl Sender {
 
     fn end_rudeness_in_time(&mut self, now_ns: u64) {
         let off = self.rudeness.as_ref().and_then(|flow| flow.spec.off);
-        let Some(off) = off.filter(|off| off.at_ns <= now_ns) else {
-            return;
-        };
+        if let Some(off) = off.filter(|off| off.at_ns <= now_ns) {
+            self.end_rudeness(off.nicely);
+        }
+    }
+
+    /// RUDE_OFF_NOW, at any time: from now on the flow has congestion control, and its fair window. One that has is left as it
+    /// is.
+    pub fn be_polite_now(&mut self) {
+        if self.is_rude() {
+            self.end_rudeness(false);
+        } else {
+            self.be_polite(); // it was on the way there
+        }
+    }
+
+    fn end_rudeness(&mut self, nicely: bool) {
         self.undo.prior_ssthresh_pkts = 0; // the window before is none of the law's
         self.pacer.set_rate(None);
         let in_flight = self.board.in_flight();
         let Some(flow) = &mut self.rudeness else {
             return;
         };
-        if off.nicely {
+        if nicely {
             let r_pkts = flow.rude.off_nicely(in_flight);
             flow.is_going_polite = true;
             self.window.cwnd_pkts = r_pkts;

@@ -7,4 +7,5 @@ mod ecn;
 mod ends;
 mod path_mtu;
 mod renewal;
+mod rude;
 mod transfer;
