@@ -1369,6 +1369,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/rude/permission": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether a program of the user who asks may send datagrams without congestion control; only on the socket that every user may open */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Where the datagrams go, with the UDP port. */
+                    destination: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It is so */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RudePermission"];
+                    };
+                };
+                /** @description A parameter is none */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/status": {
         parameters: {
             query?: never;
@@ -2748,6 +2798,32 @@ export interface components {
         };
         /** @description What a flow that was rude is now. */
         RudeMode: "rude" | "going_polite";
+        /** @description `GET /v1/rude/permission`: whether a program of the user who asks may send datagrams without congestion control. */
+        RudePermission: {
+            granted: components["schemas"]["RudePermit"];
+        } | {
+            refused: string;
+        };
+        /** @description How datagrams without congestion control may be sent. */
+        RudePermit: {
+            /**
+             * Format: uint8
+             * @description The DSCP that each datagram has to have, 1 to 63.
+             */
+            dscp: number;
+            /**
+             * Format: uint32
+             * @description The permission ends so soon unless it is given again.
+             */
+            good_for_ms: number;
+            /**
+             * Format: uint64
+             * @description The most that a flow may send: its `rude_rate`, bits of IP packets a second.
+             */
+            rate_bps: number;
+            /** @description The rule that allows it. */
+            rule: string;
+        };
         /** @description `GET /v1/rude`: all of Rude TCP on this host. */
         RudeStatus: {
             /** @description The flows that are rude or going polite. */

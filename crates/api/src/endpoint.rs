@@ -9,8 +9,8 @@ use crate::{
     Applied, ApplyQuery, ArchivePage, ArchiveQuery, FlowDetail, FlowView, FlowsQuery,
     ForgetPathsQuery, ForgottenPaths, Gated, LatestPage, LatestQuery, LearnedPaths, Listing,
     ListingQuery, MeshGrid, NoQuery, PathHistory, PathHistoryQuery, PathsQuery, Phases, RudeGate,
-    RudeOnQuery, RudeStatus, RunTestQuery, Status, TestOutcome, TuneQuery, TunedByHand, TunedFlow,
-    UnloadReport, Why,
+    RudeOnQuery, RudePermission, RudePermissionQuery, RudeStatus, RunTestQuery, Status,
+    TestOutcome, TuneQuery, TunedByHand, TunedFlow, UnloadReport, Why,
 };
 #[cfg(feature = "document")]
 use schemars::JsonSchema;
@@ -76,6 +76,7 @@ endpoints! {
     ApplyPolicy: Post "/v1/policy/apply", ApplyQuery => Applied, "Make a policy live; root, on the control socket";
     GetRude: Get "/v1/rude", NoQuery => RudeStatus, "The gate of Rude TCP, and the rude flows";
     GetRudeGate: Get "/v1/rude/gate", NoQuery => RudeGate, "Whether Rude TCP is enabled; also on the socket that every user may open";
+    GetRudePermission: Get "/v1/rude/permission", RudePermissionQuery => RudePermission, "Whether a program of the user who asks may send datagrams without congestion control; only on the socket that every user may open";
     RudeOn: Post "/v1/rude/on", RudeOnQuery => Gated, "Open the gate; root, on the control socket";
     RudeOff: Post "/v1/rude/off", NoQuery => Gated, "Close the gate; root, on the control socket";
     Unload: Post "/v1/unload", NoQuery => UnloadReport, "Remove everything and end; root, on the control socket";

@@ -72,6 +72,14 @@ pub struct RudeOnQuery {
     pub netns: String,
 }
 
+/// `?destination=10.5.128.74:50000`
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct RudePermissionQuery {
+    /// Where the datagrams go, with the UDP port.
+    pub destination: SocketAddr,
+}
+
 /// `?local=10.0.0.1:40112&remote=10.5.128.74:443&settings=…&for_s=60`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]

@@ -68,6 +68,48 @@ pub struct RudeGate {
     pub marks_here: bool,
 }
 
+impl RudeGate {
+    /// The mark of datagrams without congestion control.
+    ///
+    /// # Errors
+    /// In words: why none may leave, and the remedy.
+    pub fn dscp_of_datagrams(&self) -> Result<u8, String> {
+        const REMEDY: &str = "as root, `fatpath rude on --mark dscp=N`";
+        match (self.is_open, self.mark) {
+            (true, RudeMark::Dscp(dscp)) => Ok(dscp),
+            (true, mark @ RudeMark::TcpBit(_)) => Err(format!(
+                "the mark is {mark}, a bit of TCP's header, which datagrams do not have: {REMEDY}"
+            )),
+            (false, _) => Err(format!("the gate is closed: {REMEDY}")),
+        }
+    }
+}
+
+/// `GET /v1/rude/permission`: whether a program of the user who asks may send datagrams without congestion control.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub enum RudePermission {
+    /// It may.
+    Granted(RudePermit),
+    /// It may not: why, and the remedy.
+    Refused(String),
+}
+
+/// How datagrams without congestion control may be sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "document", derive(JsonSchema))]
+pub struct RudePermit {
+    /// The rule that allows it.
+    pub rule: String,
+    /// The most that a flow may send: its `rude_rate`, bits of IP packets a second.
+    pub rate_bps: u64,
+    /// The DSCP that each datagram has to have, 1 to 63.
+    pub dscp: u8,
+    /// The permission ends so soon unless it is given again.
+    pub good_for_ms: u32,
+}
+
 /// What opening or closing the gate did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "document", derive(JsonSchema))]

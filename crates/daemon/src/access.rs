@@ -21,7 +21,7 @@ pub(crate) struct UnixSockets {
     pub(crate) control: UnixListener,
     /// Which only reads: what may be forwarded to another machine.
     pub(crate) view: UnixListener,
-    /// Which says whether Rude TCP is enabled.
+    /// Which says whether Rude TCP is enabled, and to whoever asks, whether datagrams may leave so.
     pub(crate) gate: UnixListener,
 }
 

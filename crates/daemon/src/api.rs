@@ -14,6 +14,7 @@ use crate::measure::{Measurements, Refusal, meshes};
 use crate::paths::{self, PathsState};
 use crate::phases::phases;
 use crate::policy_file::read_policy;
+use crate::rude::permission;
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -29,11 +30,11 @@ use axum::{Json, Router};
 use fatpath_api::endpoint::{
     self, ApplyPolicy, Endpoint, ForgetPaths, GetArchive, GetFlowDetail, GetFlowViews, GetFlows,
     GetLatest, GetListing, GetMeshes, GetPathHistory, GetPaths, GetPhases, GetRude, GetRudeGate,
-    GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
+    GetRudePermission, GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
 };
 use fatpath_api::{
-    ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RunTestQuery,
-    Status, TuneQuery, TunedFlow,
+    ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery,
+    RudePermissionQuery, RunTestQuery, Status, TuneQuery, TunedFlow,
 };
 use fatpath_page::{
     MAX_STREAMS, Peer, Streams, TcpAccess, TcpEntrance, Token, UnixEntrance, asset, guard,
@@ -86,6 +87,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<DaemonState>)> {
         at::<ApplyPolicy, _, _>(apply),
         at::<GetRude, _, _>(rude),
         at::<GetRudeGate, _, _>(rude_gate),
+        at::<GetRudePermission, _, _>(rude_permission),
         at::<RudeOn, _, _>(rude_on),
         at::<RudeOff, _, _>(rude_off),
         at::<Unload, _, _>(unload),
@@ -151,8 +153,11 @@ pub(crate) async fn serve(
     };
     let control = by_unix(UnixEntrance::Control(sockets.control), routes());
     let view = by_unix(UnixEntrance::View(sockets.view), routes());
-    let only_gate = vec![at::<GetRudeGate, _, _>(rude_gate)];
-    let gate = by_unix(UnixEntrance::View(sockets.gate), only_gate);
+    let of_gate = vec![
+        at::<GetRudeGate, _, _>(rude_gate),
+        at::<GetRudePermission, _, _>(rude_permission),
+    ];
+    let gate = by_unix(UnixEntrance::Gate(sockets.gate), of_gate);
     let over_tcp = async {
         let Some(tcp) = tcp else { return Ok(()) };
         let Some(TcpAccess { listener, token }) = tcp.opened(shutdown).await else {
@@ -288,6 +293,22 @@ async fn rude(
 
 async fn rude_gate(State(engine): State<SharedEngine>) -> AnswerTo<GetRudeGate> {
     on_engine(engine, |engine| Ok(engine.kernel.rude_gate()?)).await
+}
+
+/// By other sockets nobody knows for whom it is.
+async fn rude_permission(
+    State(engine): State<SharedEngine>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Query(asked): Query<RudePermissionQuery>,
+) -> AnswerTo<GetRudePermission> {
+    let Peer::Gate(asking) = peer else {
+        let why = "only gate.sock says who may send without congestion control";
+        return Err(Failure::new(StatusCode::FORBIDDEN, why.into()));
+    };
+    on_engine(engine, move |engine| {
+        Ok(permission(engine, asking, asked.destination)?)
+    })
+    .await
 }
 
 async fn rude_on(

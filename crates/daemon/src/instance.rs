@@ -37,6 +37,11 @@ pub enum Lock {
     HeldBy(String),
 }
 
+/// [`Instance::gate_socket`], for who needs nothing else of an instance.
+pub fn gate_socket_in(run_dir: &Path) -> PathBuf {
+    run_dir.join("gate.sock")
+}
+
 impl Instance {
     /// The instance that the options name.
     ///
@@ -60,9 +65,9 @@ impl Instance {
         self.run_dir.join("view.sock")
     }
 
-    /// The Unix socket that says to anybody whether Rude TCP is enabled, and nothing else.
+    /// The Unix socket that says to anybody whether Rude TCP is enabled, and whether the user who asks may send datagrams so.
     pub fn gate_socket(&self) -> PathBuf {
-        self.run_dir.join("gate.sock")
+        gate_socket_in(&self.run_dir)
     }
 
     pub(crate) fn remove_sockets(&self) {

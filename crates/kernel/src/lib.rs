@@ -57,6 +57,7 @@ pub use police::rehearsal::Rehearsal;
 pub use police::status::{PoliceStatus, Tallies, Tally};
 pub use police::watch::{Suspect, Watch};
 pub use rude::mark::Marking;
+pub use rude::user_number;
 pub use tune::flow::tick_us;
 pub use tune::paths::{PathAddresses, PathChange, PathRule, PathStart};
 pub use tune::publish::Published;

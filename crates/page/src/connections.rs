@@ -4,7 +4,7 @@
 //! Any local user may connect over TCP, and the group over the Unix sockets. What one holds open without asking,
 //! or asks for and does not take, ends by itself; root always gets in by a Unix socket.
 
-use crate::guard::Peer;
+use crate::guard::{Asking, Peer};
 use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::extract::connect_info::ConnectInfo;
@@ -74,6 +74,8 @@ pub enum UnixEntrance {
     Control(UnixListener),
     /// Which only reads.
     View(UnixListener),
+    /// Which only reads, and tells who asks.
+    Gate(UnixListener),
 }
 
 impl Entrance for UnixEntrance {
@@ -81,14 +83,21 @@ impl Entrance for UnixEntrance {
 
     /// Root needs no place; others without one are turned away.
     async fn next(&self, room: &Arc<Semaphore>) -> Entered<UnixStream> {
-        let (UnixEntrance::Control(listener) | UnixEntrance::View(listener)) = self;
+        let (UnixEntrance::Control(listener)
+        | UnixEntrance::View(listener)
+        | UnixEntrance::Gate(listener)) = self;
         let (stream, _) = listener.accept().await?;
-        let is_root = stream.peer_cred().is_ok_and(|peer| peer.uid() == 0);
+        let asking = stream.peer_cred().map(|peer| Asking {
+            user: peer.uid(),
+            process: peer.pid(),
+        });
+        let is_root = asking.as_ref().is_ok_and(|asking| asking.user == 0);
         let place = Arc::clone(room).try_acquire_owned().ok();
         let may_enter = is_root || place.is_some();
         let peer = match self {
             UnixEntrance::Control(_) => Peer::Control { is_root },
             UnixEntrance::View(_) => Peer::View,
+            UnixEntrance::Gate(_) => Peer::Gate(asking?),
         };
         Ok(may_enter.then_some((stream, peer, place)))
     }

@@ -21,6 +21,15 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
 
+/// Who asks by a Unix socket that every user may open, as the kernel says of whoever connected.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking {
+    /// The user's number.
+    pub user: u32,
+    /// The process, while it lives.
+    pub process: Option<i32>,
+}
+
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Peer {
@@ -31,6 +40,8 @@ pub enum Peer {
     },
     /// A Unix socket that only reads, whose mode says who may open it.
     View,
+    /// The Unix socket that every user may open, and which only reads.
+    Gate(Asking),
     /// Anybody on this host.
     Tcp,
 }
@@ -107,7 +118,7 @@ fn refusal<B>(
         let what = "over TCP and view.sock the API is read-only";
         return Some(error_answer(StatusCode::METHOD_NOT_ALLOWED, what.into()));
     }
-    let is_open = matches!(peer, Peer::View) || is_asset(request.uri().path());
+    let is_open = matches!(peer, Peer::View | Peer::Gate(_)) || is_asset(request.uri().path());
     if !is_open && !knows(headers, token) {
         let what =
             "the token is missing or wrong: `fatpath page`, as root, prints the address with it";
@@ -170,6 +181,10 @@ mod tests {
     use super::*;
 
     const CONTROL: Peer = Peer::Control { is_root: true };
+    const GATE: Peer = Peer::Gate(Asking {
+        user: 1000,
+        process: None,
+    });
 
     /// Status of the refusal of a request with these headers beside its Host; 200 = let in.
     fn asked(peer: Peer, method: Method, path: &str, host: &str, headers: &[(&str, &str)]) -> u16 {
@@ -198,6 +213,7 @@ mod tests {
             "[::1]:65535",
         ] {
             assert_eq!(get(Peer::View, "/v1/status", host, &[]), 200, "{host}");
+            assert_eq!(get(GATE, "/v1/rude/gate", host, &[]), 200, "{host}");
             assert_eq!(get(Peer::Tcp, "/", host, &[]), 200, "{host}");
         }
         let others = [
@@ -292,6 +308,8 @@ mod tests {
                 &[token],
             );
             assert_eq!(by_tcp, 405);
+            let by_gate = asked(GATE, method.clone(), "/v1/rude/off", "fatpath", &[]);
+            assert_eq!(by_gate, 405);
             let by_view = asked(Peer::View, method, "/v1/unload", "fatpath", &[]);
             assert_eq!(by_view, 405);
         }

@@ -18,7 +18,7 @@ mod token;
 pub use assets::asset;
 pub use connections::{UnixEntrance, serve_tcp, serve_unix};
 pub use error::error_answer;
-pub use guard::{Peer, guard};
+pub use guard::{Asking, Peer, guard};
 pub use listen::{PageState, TcpAccess, TcpEntrance};
 pub use live::{MAX_STREAMS, Source, Streams};
 pub use token::{Token, token_file};

@@ -2,7 +2,7 @@
 //! Rude TCP in a policy file: what the keys become, and what is said of bad ones.
 #![allow(clippy::unwrap_used)] // a test ends where it cannot go on
 
-use fatpath_policy::{Flow, Policy, Rude, Setting, User, explain, parse};
+use fatpath_policy::{Flow, NotRude, Policy, Rude, RudeShare, Setting, User, explain, parse};
 
 fn policy(settings: &str) -> Result<Policy, Vec<String>> {
     let text = format!("[[rule]]\nname = 'a'\ndestination = ['192.0.2.1']\n{settings}\n");
@@ -120,4 +120,75 @@ fn bad_values_are_told() {
         let problem = problem(settings);
         assert!(problem.contains(said), "{settings}: {problem}");
     }
+}
+
+/// What a rule gives datagrams to its destination, to users of whom 1000 is listed.
+fn share(settings: &str) -> Result<RudeShare, NotRude> {
+    let flow = Flow::parse("192.0.2.1:50000").unwrap();
+    let policy = policy(settings).unwrap();
+    policy.rude_share(&flow, |user| *user == User::Id(1000))
+}
+
+#[test]
+fn datagrams_get_the_rate_of_a_rule_that_allows_them() {
+    let lent = RudeShare {
+        rule: "a".to_owned(),
+        rate_bps: 900_000_000,
+    };
+    for rude in ["allowed", "always"] {
+        let settings = format!("rude = '{rude}'\nrude_rate = '900mbit'");
+        assert_eq!(share(&settings), Ok(lent.clone()));
+        assert_eq!(
+            share(&format!("{settings}\nrude_users = ['alice', 1000]")),
+            Ok(lent.clone())
+        );
+        assert_eq!(
+            share(&format!("{settings}\nrude_users = ['alice', 1001]")),
+            Err(NotRude::NotListed("a".to_owned()))
+        );
+    }
+}
+
+#[test]
+fn datagrams_without_a_rate_of_their_own_are_refused() {
+    let a = || "a".to_owned();
+    let refused = |settings: &str| share(settings).unwrap_err();
+    assert_eq!(refused(""), NotRude::Never(a()));
+    assert_eq!(refused("rude = 'never'"), NotRude::Never(a()));
+    assert_eq!(refused("rude = 'allowed'"), NotRude::NoRate(a()));
+    let unlimited = "rude = 'allowed'\nrude_rate = 'unlimited'\ncwnd_clamp = 100";
+    assert_eq!(refused(unlimited), NotRude::NoRate(a()));
+    let shared = "rude = 'allowed'\nrude_rate = '1mbit'\nrude_total_rate = '2mbit'";
+    assert_eq!(refused(shared), NotRude::Shared(a()));
+}
+
+/// As for a TCP flow; where that is not known for sure, there is no permission.
+#[test]
+fn the_first_rule_that_may_match_decides_about_datagrams() {
+    let share = |first: &str, flow: &str| {
+        let text = format!(
+            "[[rule]]\nname = 'first'\ndestination = ['192.0.2.0/24']\n{first}\n\
+             [[rule]]\nname = 'second'\ndestination = ['192.0.2.1']\nrude = 'always'\nrude_rate = '1mbit'\n"
+        );
+        let share = parse(&text, None)
+            .unwrap()
+            .rude_share(&Flow::parse(flow).unwrap(), |_| true);
+        share.map(|share| share.rule)
+    };
+    let here = "192.0.2.1:50000";
+    assert_eq!(
+        share("destination_ports = [443]", here),
+        Ok("second".to_owned())
+    );
+    assert_eq!(share("", here), Err(NotRude::Never("first".to_owned())));
+    for open in [
+        "source = ['10.0.0.0/8']",
+        "source_ports = [1]",
+        "cgroup = '/x'",
+    ] {
+        let unknown = Err(NotRude::Unknown("first".to_owned()));
+        assert_eq!(share(open, here), unknown, "{open}");
+    }
+    let other = share("", "198.51.100.1:50000");
+    assert!(matches!(other, Err(NotRude::NoRule(_))), "{other:?}");
 }

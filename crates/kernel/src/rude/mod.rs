@@ -137,6 +137,17 @@ impl Kernel {
         })
     }
 
+    /// Whether segments are marked in the network namespace with this inode.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn marks_in(&self, netns: u32) -> Result<bool, KernelError> {
+        let marked = self.marked_namespaces()?;
+        Ok(marked
+            .into_iter()
+            .any(|(marked, interfaces)| marked == netns && interfaces > 0))
+    }
+
     fn marked_namespaces(&self) -> Result<Vec<(u32, u32)>, KernelError> {
         let table = self.table("fp_marked_netns")?;
         let keys = table.handle().keys().filter_map(|key| value_of(&key));
@@ -212,7 +223,7 @@ impl Kernel {
         let mut wanted = HashSet::new();
         for (rule, rule_id) in rules.iter().zip(ids) {
             for user in rule.settings.rude_users().into_iter().flatten() {
-                match number_of(user) {
+                match user_number(user) {
                     Some(user) => drop(wanted.insert((*rule_id, user))),
                     None => absent.push(user.to_string()),
                 }
@@ -255,8 +266,8 @@ impl Kernel {
     }
 }
 
-/// `None`: this host knows no such name.
-fn number_of(user: &User) -> Option<u32> {
+/// The number of a user; `None`: this host knows no such name.
+pub fn user_number(user: &User) -> Option<u32> {
     match user {
         User::Id(number) => Some(*number),
         User::Name(name) => account(name).map(|account| account.user),
@@ -269,9 +280,9 @@ mod tests {
 
     #[test]
     fn users_have_numbers() {
-        assert_eq!(number_of(&User::Name("root".into())), Some(0));
-        assert_eq!(number_of(&User::Id(77)), Some(77));
-        assert_eq!(number_of(&User::Name("no-such-user".into())), None);
+        assert_eq!(user_number(&User::Name("root".into())), Some(0));
+        assert_eq!(user_number(&User::Id(77)), Some(77));
+        assert_eq!(user_number(&User::Name("no-such-user".into())), None);
     }
 
     #[test]
