@@ -4,8 +4,8 @@
 use crate::interval::interval;
 use crate::observed::Observed;
 use crate::{
-    archive, capture, completions, doctor, man, measure, paths, police, top, trace, try_path, tune,
-    why,
+    archive, capture, completions, doctor, man, measure, paths, police, send, top, trace, try_path,
+    tune, why,
 };
 use clap::{Args, Parser, Subcommand};
 use fatpath_api::RudeMark;
@@ -93,7 +93,7 @@ pub enum Command {
     Capture(capture::Arguments),
     /// Send files to another host, fast over long lossy paths
     #[command(after_help = fatpath_mover::cli::SEND_HELP)]
-    Send(fatpath_mover::SendArguments),
+    Send(send::Arguments),
     /// Receive files from another host
     #[command(visible_alias = "receive", after_help = fatpath_mover::cli::RECV_HELP)]
     Recv(fatpath_mover::RecvArguments),

@@ -26,6 +26,7 @@ mod phases;
 mod police;
 mod policy;
 mod rude;
+mod send;
 mod status;
 mod top;
 mod trace;
@@ -79,7 +80,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Trace(arguments) => trace::run(&arguments)?,
         Command::Rude(command) => rude::run(command)?,
         Command::Police(arguments) => police::run(arguments)?,
-        Command::Send(arguments) => return fatpath_mover::cli::run_send(&arguments),
+        Command::Send(arguments) => return send::run(&arguments),
         Command::Recv(arguments) => return fatpath_mover::cli::run_recv(&arguments),
         Command::Flow(command) => fatpath_flow::cli::run(&command)?,
         Command::Keys(command) => fatpath_peer::cli::run(&command)?,

@@ -81,6 +81,14 @@ impl SendEnd {
         }
     }
 
+    /// Congestion control is back at once, where there was none.
+    pub fn be_polite_now(&mut self) {
+        match self {
+            SendEnd::Udp(end, _) => end.be_polite_now(),
+            SendEnd::Tcp(_) => {}
+        }
+    }
+
     /// Flows, or connections, that were silent or ended while others went on.
     pub fn given_up(&self) -> usize {
         match self {

@@ -7,12 +7,14 @@ use crate::listen::{self, Bounds, ListenArguments};
 use crate::protocol::{Agreed, Carrier, Holes, Part, Receives};
 use crate::remote::{Place, Reach, Shell, on_one_host};
 use crate::report::{Progress, Report};
+use crate::rude::{Ask, Rudely};
 use crate::send::{Given, own_name};
-use crate::session::Session;
+use crate::session::{Session, law};
 use crate::way::Way;
 use crate::{receive, send};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use fatpath_cc::Kind;
 use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -43,6 +45,7 @@ Examples:
   fatpath send -r run-7 me@dtn2:/data --exclude '*.tmp' --limit 2gbit
   fatpath send -r -p -H -S -X -A home dtn2:/backup --delete --dry-run
   fatpath send big.h5 dtn2: --law fp_cubic --json
+  fatpath send big.h5 dtn2:/data --rate 900mbit
   tar c run-7 | fatpath send - dtn2:/data/run-7.tar
   fatpath send -r run-7 fatpath://dtn2:4747/incoming
 
@@ -114,11 +117,11 @@ pub struct RecvArguments {
     pub both: BothArguments,
 }
 
-/// `fatpath send`.
+/// `fatpath send`; `ask` is for `--rate`.
 ///
 /// # Errors
 /// The transfer cannot go on.
-pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
+pub fn run_send(arguments: &SendArguments, ask: Ask) -> Result<ExitCode> {
     let both = &arguments.both;
     if both.stdio {
         return be_called();
@@ -136,7 +139,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
             files.len() == 1,
             "- is standard input, and goes alone: give one command for each, or ./- for a file of that name"
         );
-        return send_input(arguments, &target);
+        return send_input(arguments, &target, ask);
     }
     // One that leads nowhere is told of later.
     let names = files
@@ -145,7 +148,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
     refuse_twins(names)?;
     let sends = both.sends(files.iter().map(|file| file.as_bytes().to_vec()).collect());
     let receives = both.receives(target.path.clone().into_bytes(), vec![]);
-    let session = arguments.call(&target, receives)?;
+    let session = arguments.call(&target, receives, ask)?;
     let given = Given::Paths(&sends, Arc::new(Tree::Everywhere));
     both.finish(Ends::Files, |report, progress| {
         send::run(session, &given, report, progress)
@@ -153,7 +156,7 @@ pub fn run_send(arguments: &SendArguments) -> Result<ExitCode> {
 }
 
 /// Standard input, to one file.
-fn send_input(arguments: &SendArguments, target: &Place) -> Result<ExitCode> {
+fn send_input(arguments: &SendArguments, target: &Place, ask: Ask) -> Result<ExitCode> {
     let both = &arguments.both;
     both.refuse_with_streams()?;
     let path = Path::new(&target.path);
@@ -163,7 +166,7 @@ fn send_input(arguments: &SendArguments, target: &Place) -> Result<ExitCode> {
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let receives = both.receives(folder.as_os_str().as_bytes().to_vec(), vec![]);
-    let session = arguments.call(target, receives)?;
+    let session = arguments.call(target, receives, ask)?;
     let given = Given::Input(name.as_bytes().to_vec());
     both.finish(Ends::Input, |report, progress| {
         send::run(session, &given, report, progress)
@@ -171,9 +174,11 @@ fn send_input(arguments: &SendArguments, target: &Place) -> Result<ExitCode> {
 }
 
 impl SendArguments {
-    fn call(&self, target: &Place, receives: Receives) -> Result<Session> {
+    fn call(&self, target: &Place, receives: Receives, ask: Ask) -> Result<Session> {
         let part = Part::Receive(receives);
-        let mut session = self.both.call(&target.without_path(), part)?;
+        let both = &self.both;
+        let rudely = both.rate.map(|rate_bps| Rudely { rate_bps, ask });
+        let mut session = both.call_by(&target.without_path(), part, both.flows, rudely)?;
         if let Some(folder) = &self.log {
             session.log_to(folder);
         }
@@ -187,6 +192,10 @@ impl SendArguments {
 /// The transfer cannot go on.
 pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
     let (both, listening) = (&arguments.both, &arguments.listening);
+    ensure!(
+        both.rate.is_none(),
+        "--rate: the other host sends, and its daemon is to permit it: give `fatpath send --rate` there"
+    );
     if let Some(at) = listening.listen {
         return listen::run(at, listening, &both.keys, both.ports, both.json);
     }
@@ -244,7 +253,7 @@ fn receive_to_output(
     );
     let (places, names) = named(places)?;
     let sends = Part::Send(both.sends(paths(&places)));
-    let session = both.call_by(&places[0], sends, Some(1))?;
+    let session = both.call_by(&places[0], sends, Some(1), None)?;
     *report = Report::new(false); // the time of logging in is not the transfer's
     receive::run_to_output(session, &names[0], raw_stdout()?, report, progress)
 }
@@ -292,12 +301,21 @@ fn last_name(place: &Place) -> Result<Vec<u8>> {
 
 impl BothArguments {
     fn call(&self, place: &Place, part: Part) -> Result<Session> {
-        self.call_by(place, part, self.flows)
+        self.call_by(place, part, self.flows, None)
     }
 
-    /// By so many flows, where that is said.
-    fn call_by(&self, place: &Place, part: Part, flows: Option<u16>) -> Result<Session> {
-        let carrier = match (self.carrier, self.tcp.is_empty()) {
+    /// By so many flows, where that is said; without congestion control, where this host permits it.
+    fn call_by(
+        &self,
+        place: &Place,
+        part: Part,
+        flows: Option<u16>,
+        rudely: Option<Rudely>,
+    ) -> Result<Session> {
+        if rudely.is_some() {
+            self.refuse_with_rate()?;
+        }
+        let carrier = match (self.carrier, self.tcp.is_empty() && rudely.is_none()) {
             (Carrier::Tcp, false) => {
                 bail!(
                     "--tcp is asked of the transport over UDP, not of the kernel's TCP: leave out --carrier tcp"
@@ -325,7 +343,7 @@ impl BothArguments {
             carrier,
             flows,
         };
-        let session = Session::call(&reach, place, self.address, agreed, part)?;
+        let session = Session::call(&reach, place, self.address, agreed, part, rudely)?;
         let is_blocked = (carrier, session.way().carrier()) == (Carrier::Auto, Carrier::Tcp);
         if is_blocked && !self.quiet {
             eprintln!(
@@ -336,6 +354,19 @@ impl BothArguments {
             warn_of_short_buffer(session.way());
         }
         Ok(session)
+    }
+
+    /// What does not go with `--rate`.
+    fn refuse_with_rate(&self) -> Result<()> {
+        ensure!(
+            self.carrier != Carrier::Tcp,
+            "--rate is of flows over UDP, not of the kernel's TCP: leave out --carrier tcp"
+        );
+        ensure!(
+            law(&self.law)?.spec().kind == Kind::Window,
+            "--law: give one that goes by a window, such as fp_reno: with --rate it is that of the fair window"
+        );
+        Ok(())
     }
 
     fn finish(

@@ -28,7 +28,7 @@ pub fn knobs(texts: &[String]) -> Result<EndSettings> {
     }
     ensure!(
         ends.rude.is_none(),
-        "--tcp rude: the transport has no flows without congestion control"
+        "--tcp rude: give --rate, for which the daemon of this host is asked"
     );
     ensure!(
         ends.fragment.is_none(),
@@ -52,7 +52,7 @@ mod tests {
             ("pacing_rate=1mbit", "--tcp pacing_rate: give --limit"),
             (
                 "rude={}",
-                "--tcp rude: the transport has no flows without congestion control",
+                "--tcp rude: give --rate, for which the daemon of this host is asked",
             ),
             (
                 "fragment=true",

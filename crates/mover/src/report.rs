@@ -54,6 +54,10 @@ pub struct Report {
     pub retransmits: u64,
     /// Of these, marked by a queue that would have dropped others (ECN).
     pub marked_pkts: u64,
+    /// It was sent without congestion control (`--rate`), at the beginning at least.
+    pub is_rude: bool,
+    /// When and why congestion control came back; nothing if it did not.
+    pub became_polite: Option<BecamePolite>,
     /// Nothing was written: it is what would be.
     pub is_dry: bool,
     /// This end has given the files, and the other one stored them.
@@ -68,6 +72,15 @@ pub struct Report {
     begun: Instant,
     #[serde(skip)]
     most_listed: usize,
+}
+
+/// The host's permission to send without congestion control ended.
+#[derive(Debug, Serialize)]
+pub struct BecamePolite {
+    /// Seconds since the first message.
+    pub after_s: f64,
+    /// Why.
+    pub why: String,
 }
 
 /// Why a session failed, in the form that every command gives its errors.
@@ -107,6 +120,8 @@ impl Report {
             sent_pkts: 0,
             retransmits: 0,
             marked_pkts: 0,
+            is_rude: false,
+            became_polite: None,
             is_dry,
             is_given: false,
             failures: vec![],
@@ -173,6 +188,13 @@ impl Report {
         self.marked_pkts = figures.marked_pkts;
         self.silent_flows = figures.silent_flows;
         self.datagram_bytes = (figures.datagram_bytes > 0).then_some(figures.datagram_bytes);
+    }
+
+    /// From now on it has congestion control, which is said once.
+    pub fn note_polite(&mut self, why: String) {
+        eprintln!("fatpath: --rate: the data go on with congestion control: {why}");
+        let after_s = self.begun.elapsed().as_secs_f64();
+        self.became_polite = Some(BecamePolite { after_s, why });
     }
 
     /// What went well, and could go better.

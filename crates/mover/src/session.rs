@@ -7,6 +7,7 @@ use crate::control::Control;
 use crate::knobs::knobs;
 use crate::protocol::{Agreed, Hello, Message, Part, Ready, Start, VERSION};
 use crate::remote::{Place, Reach, ssh_reached};
+use crate::rude::{Permission, Rudely};
 use crate::way::{
     BASE_DATAGRAM_BYTES, Called, Caller, ETHERNET_DATAGRAM_BYTES, Keys, MOST_FLOWS, Way,
 };
@@ -18,7 +19,7 @@ use fatpath_flow::{Connection, Log};
 use fatpath_scenario::transport::mss_bytes;
 use fatpath_tcp::TcpSpec;
 use fatpath_transport::Spec;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,19 +31,22 @@ pub struct Session {
     agreed: Agreed,
     /// What happens to the flows is written to files of this folder.
     log: Option<PathBuf>,
+    /// To send without congestion control.
+    permission: Option<Permission>,
 }
 
 impl Session {
-    /// Starts fatpath at `place`, to do `part` there.
+    /// Starts fatpath at `place`, to do `part` there; to send to it without congestion control, where that is asked for.
     ///
     /// # Errors
-    /// What the other end, the shell or a socket says.
+    /// What the other end, the shell or a socket says, and that this host does not permit it.
     pub fn call(
         reach: &Reach,
         place: &Place,
         address: Option<IpAddr>,
         agreed: Agreed,
         part: Part,
+        rudely: Option<Rudely>,
     ) -> Result<Session> {
         let mut spec = spec_of(&agreed)?;
         let (verb, role) = match part {
@@ -66,6 +70,11 @@ impl Session {
             Some(address) => address,
             None => reach.shell.address(place, ready.address)?,
         };
+        let ports = ready.udp_ports.iter();
+        let destinations = ports.map(|port| SocketAddr::new(address, *port)).collect();
+        let permission = rudely
+            .map(|rudely| rudely.begin(destinations))
+            .transpose()?;
         let keys = Keys::new(&random, &ready.random, spec.cipher, role)?;
         let caller = Caller {
             agreed: &agreed,
@@ -75,6 +84,9 @@ impl Session {
         };
         let (way, start) = caller.find(keys)?;
         spec = begun(spec, &start)?;
+        if let Some(permission) = &permission {
+            permission.give(&mut spec, address.to_canonical().is_ipv4());
+        }
         control.say(Message::Start(start));
         Ok(Session {
             control,
@@ -82,6 +94,7 @@ impl Session {
             spec,
             agreed,
             log: None,
+            permission,
         })
     }
 
@@ -103,6 +116,7 @@ impl Session {
                     spec,
                     agreed: hello.agreed,
                     log: None,
+                    permission: None,
                 };
                 Ok((session, hello.part))
             }
@@ -128,11 +142,11 @@ impl Session {
         self.log = Some(folder.to_owned());
     }
 
-    /// The sender of the data.
+    /// The sender of the data, and its permission where it has no congestion control: it is to be made polite when that ends.
     ///
     /// # Errors
     /// The specification is out of range, the kernel's, or of the folder of the log.
-    pub fn into_sender(self) -> Result<(Control, SendEnd)> {
+    pub fn into_sender(self) -> Result<(Control, SendEnd, Option<Permission>)> {
         let logged = self.log.as_ref().map(|folder| self.logged(folder));
         let logged = logged.transpose()?;
         let spec = self.spec;
@@ -147,7 +161,11 @@ impl Session {
                 let flows = udp.flows.into_iter().map(|flow| {
                     udp::SendEnd::new(flow.socket, &spec, flow.secret, flow.peer, udp.rtt)
                 });
-                SendEnd::Udp(SendFlows::new(flows.collect::<Result<_, _>>()?), logged)
+                let mut flows = SendFlows::new(flows.collect::<Result<_, _>>()?);
+                if let Some(permission) = &self.permission {
+                    flows.mark(permission.dscp());
+                }
+                SendEnd::Udp(flows, logged)
             }
             Way::Tcp(connections) => {
                 let silence = Duration::from_nanos(spec.silence_ns);
@@ -156,7 +174,7 @@ impl Session {
                 SendEnd::Tcp(tcp::SendEnd::new(connections, silence, limit_bps, law)?)
             }
         };
-        Ok((self.control, end))
+        Ok((self.control, end, self.permission))
     }
 
     fn logged(&self, folder: &Path) -> Result<Box<Logged>> {
@@ -420,7 +438,7 @@ mod tests {
         let (say, said) = mpsc::channel();
         thread::spawn(move || {
             let part = Part::Receive(Receives::default());
-            let session = Session::call(&reach, &place, None, agreed(1452), part);
+            let session = Session::call(&reach, &place, None, agreed(1452), part, None);
             say.send(session.err().map(|error| error.to_string()))
         });
         let why = said.recv_timeout(WITHIN).unwrap().unwrap();

@@ -369,7 +369,7 @@ mod tests {
         x.toml:20:13: flow[1].transport: found the text "sctp"; allowed: "tcp", the kernel's, or "udp", fatpath's transport
         x.toml:15:1: flow[1]: transport = "udp" carries source = "bulk", once, and "chunks"
         x.toml:15:1: flow[1]: window: is of the kernel's sockets; give receive_buffer
-        x.toml:15:1: flow[1]: rude: the transport has no flows without congestion control
+        x.toml:15:1: flow[1]: rude: over UDP, `fatpath send --rate` alone has no congestion control
         x.toml:15:1: flow[1]: mss: give 458 bytes or more
         x.toml:20:8: flow[1].rate: found the text "0bit"; allowed: a rate from "1kbit" to "1tbit" (bit, kbit, mbit, gbit, tbit; decimal)
         x.toml:22:9: flow[1].shape: found 1; allowed: a number from 1.01 to 100

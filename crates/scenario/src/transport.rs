@@ -23,7 +23,9 @@ pub fn spec(requests: &Requests, most_datagram_bytes: u16) -> Result<Spec, Strin
         return Err("window: is of the kernel's sockets; give receive_buffer".to_owned());
     }
     if requests.ends.rude.is_some() {
-        return Err("rude: the transport has no flows without congestion control".to_owned());
+        return Err(
+            "rude: over UDP, `fatpath send --rate` alone has no congestion control".to_owned(),
+        );
     }
     let plain = Spec::default();
     let law = law::named(LAW)?;

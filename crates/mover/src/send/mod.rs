@@ -12,6 +12,7 @@ use crate::protocol::{
     Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
 };
 use crate::report::{Progress, Report};
+use crate::rude::Permission;
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_transport::Extent;
@@ -69,7 +70,8 @@ pub fn run(
     };
     report.note_way(session.way());
     report.is_given = true;
-    let (mut control, end) = session.into_sender()?;
+    let (mut control, end, permission) = session.into_sender()?;
+    report.is_rude = permission.is_some();
     if input.is_some() {
         control.nothing_is_kept();
     }
@@ -79,6 +81,7 @@ pub fn run(
     let mut sending = Sending {
         control,
         end,
+        permission,
         walked: Some(walked),
         next_object: 0,
         found: HashMap::new(),
@@ -111,6 +114,8 @@ pub fn run(
 struct Sending {
     control: Control,
     end: SendEnd,
+    /// `None`: it has congestion control.
+    permission: Option<Permission>,
     /// `None`: all was found.
     walked: Option<mpsc::Receiver<Walked>>,
     next_object: u32,
@@ -148,6 +153,7 @@ impl Sending {
                     _ => bail!("the other end says what a receiver does not say"),
                 }
             }
+            self.follow_permission(report);
             self.top_up(report);
             self.take_input(report);
             let stepped = self.end.step(&mut self.files, WAIT);
@@ -170,6 +176,15 @@ impl Sending {
             );
         }
         Ok(())
+    }
+
+    /// A sender that this host does not permit any more to go without congestion control goes on with it.
+    fn follow_permission(&mut self, report: &mut Report) {
+        if let Some(why) = self.permission.as_ref().and_then(Permission::ended) {
+            self.permission = None;
+            self.end.be_polite_now();
+            report.note_polite(why);
+        }
     }
 
     /// Tells of what was found, as far as answers keep up.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `fatpath send`, whose `--rate` asks the daemon of this host.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use fatpath_api::endpoint::GetRudePermission;
+use fatpath_api::{RudePermission, RudePermissionQuery, RudePermit};
+use fatpath_daemon::{client, gate_socket_in};
+use fatpath_mover::SendArguments;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    send: SendArguments,
+    /// Directory of the sockets of this host's daemon, which --rate asks
+    #[arg(long, value_name = "DIR", default_value = "/run/fatpath")]
+    run_dir: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let socket = gate_socket_in(&arguments.run_dir);
+    let ask = Arc::new(move |destination| permit(&socket, destination));
+    fatpath_mover::cli::run_send(&arguments.send, ask)
+}
+
+fn permit(socket: &Path, destination: SocketAddr) -> Result<RudePermit> {
+    let query = RudePermissionQuery { destination };
+    match client::ask::<GetRudePermission>(socket, &query)? {
+        Some(RudePermission::Granted(permit)) => Ok(permit),
+        Some(RudePermission::Refused(why)) => bail!("{why}"),
+        None => bail!("its daemon is not running: as root, `systemctl start fatpath`"),
+    }
+}
