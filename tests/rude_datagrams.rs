@@ -57,13 +57,14 @@ impl Beat {
         self.ask(&["rude", "on", "--mark", mark, "--netns", &namespace]);
     }
 
-    fn send(&self, file: &Path, rate: &str, run_dir: &Path) -> Output {
+    fn send(&self, file: &Path, options: &[&str], run_dir: &Path) -> Output {
         let place = format!("{}:{}", self.lab.namespace("b"), text(&self.to()));
-        let send = [FATPATH, "send", text(file), &place, "--rate", rate];
+        let send = [FATPATH, "send", text(file), &place];
         let mut command = self.lab.command("a", &send);
         command.args(["--rsh", "ip netns exec", "--remote-fatpath", FATPATH]);
         command.args(["--address", &self.lab.address("b"), "--json"]);
-        command.arg("--run-dir").arg(run_dir).output().unwrap()
+        command.args(options).arg("--run-dir").arg(run_dir);
+        command.output().unwrap()
     }
 
     /// What it says when it is refused; nothing has arrived.
@@ -72,7 +73,7 @@ impl Beat {
     }
 
     fn refused_by(&self, file: &Path, run_dir: &Path) -> String {
-        let output = self.send(file, "40mbit", run_dir);
+        let output = self.send(file, &["--rate", "40mbit"], run_dir);
         assert!(!output.status.success(), "{output:?}");
         assert!(!self.to().exists());
         String::from_utf8(output.stderr).unwrap()
@@ -152,7 +153,8 @@ fn what_is_permitted_arrives_whole_and_every_datagram_is_marked() {
     let police = beat.police("wan --mode count --mark dscp=44").output();
     assert!(police.unwrap().status.success());
     let file = beat.file(10 << 20);
-    let output = beat.send(&file, "1gbit", &beat.daemon.path("run"));
+    let options = ["--rate", "1gbit", "--flows", "3"];
+    let output = beat.send(&file, &options, &beat.daemon.path("run"));
     let report = report(&output);
     assert!(output.status.success(), "{report}");
     same(&file, &beat.to().join("file"));
@@ -161,7 +163,11 @@ fn what_is_permitted_arrives_whole_and_every_datagram_is_marked() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("allows 40 Mb/s"), "{said}");
     let rate_bps = report["rate_bps"].as_f64().unwrap();
-    assert!(rate_bps < 40e6, "the rule's rate is the most: {report}");
+    assert!(
+        rate_bps < 40e6,
+        "the rule's rate is the most, of all flows: {report}"
+    );
+    assert_eq!(report["flows"], 3);
     let tallies = beat.tallies();
     let marked = tallies["marked"]["pkts"].as_u64().unwrap();
     let sent = report["sent_pkts"].as_u64().unwrap();
@@ -180,8 +186,9 @@ fn closing_the_gate_makes_a_transfer_polite_and_it_goes_on() {
     let police = beat.police("wan --mode count --mark dscp=44").output();
     assert!(police.unwrap().status.success());
     let file = beat.file(BYTES);
+    let (options, run_dir) = (["--rate", "40mbit"], beat.daemon.path("run"));
     let output = std::thread::scope(|scope| {
-        let sender = scope.spawn(|| beat.send(&file, "40mbit", &beat.daemon.path("run")));
+        let sender = scope.spawn(|| beat.send(&file, &options, &run_dir));
         until("some of it to arrive", || {
             assert!(!sender.is_finished());
             part_bytes(&beat.to()).filter(|(_, bytes)| *bytes >= BYTES as u64 / 8)
