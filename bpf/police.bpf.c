@@ -146,6 +146,9 @@ static __always_inline u32 segments(void *ctx, enum packet_in in, enum packet_ki
 		return skb->gso_segs;
 	if (kind != PACKET_TCP && kind != PACKET_UDP)
 		return 1;
+	/* Of UDP nothing says that its header lies within the packet. */
+	if (packet_header_bytes(kind, p) >= p->end)
+		return 1;
 	data_bytes = p->end - packet_header_bytes(kind, p);
 	return data_bytes > size ? (data_bytes + size - 1) / size : 1;
 }

@@ -248,6 +248,14 @@ fn what_is_lost_may_be_sent_last() {
         assert!(sent["retransmits"].as_u64().unwrap() >= 4, "{sent}");
         same(&file, &to.join("file"));
     }
+    let output = target(&folder.path().join("to-output"));
+    for stream in [["send", "-", &output], ["recv", &output, "-"]] {
+        let refused = mover(folder.path(), &[&stream[..], &["--holes", "last"]].concat());
+        let refused = { refused }.output().unwrap();
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let told = told + &String::from_utf8_lossy(&refused.stdout);
+        assert!(told.contains("leave out --holes last"), "{told}");
+    }
 }
 
 /// Bytes of a datagram, as the report says.

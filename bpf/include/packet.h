@@ -23,7 +23,7 @@ enum packet_kind {
 	PACKET_TCP,	       /* with all of its TCP header, also as the first of fragments */
 	PACKET_LATER_FRAGMENT, /* of TCP, without its header */
 	PACKET_UDP,	       /* a datagram, or any fragment of one */
-	PACKET_CUT,	       /* of TCP or UDP by its IP header, and too short for it */
+	PACKET_CUT,	       /* lies about its length, or of TCP and too short for it */
 };
 
 /* Offsets are bytes from where the packet begins; numbers are in host order. */

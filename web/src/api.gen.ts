@@ -2818,7 +2818,7 @@ export interface components {
             good_for_ms: number;
             /**
              * Format: uint64
-             * @description The most that a flow may send: its `rude_rate`, bits of IP packets a second.
+             * @description The most that a transfer may send: the rule's `rude_rate`, bits of IP packets a second.
              */
             rate_bps: number;
             /** @description The rule that allows it. */

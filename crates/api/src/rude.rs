@@ -102,7 +102,7 @@ pub enum RudePermission {
 pub struct RudePermit {
     /// The rule that allows it.
     pub rule: String,
-    /// The most that a flow may send: its `rude_rate`, bits of IP packets a second.
+    /// The most that a transfer may send: the rule's `rude_rate`, bits of IP packets a second.
     pub rate_bps: u64,
     /// The DSCP that each datagram has to have, 1 to 63.
     pub dscp: u8,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `fatpath send`, whose `--rate` asks the daemon of this host.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use fatpath_api::endpoint::GetRudePermission;
-use fatpath_api::{RudePermission, RudePermissionQuery, RudePermit};
+use fatpath_api::{RudePermission, RudePermissionQuery};
 use fatpath_daemon::{client, gate_socket_in};
 use fatpath_mover::SendArguments;
 use std::net::SocketAddr;
@@ -23,15 +23,11 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let socket = gate_socket_in(&arguments.run_dir);
-    let ask = Arc::new(move |destination| permit(&socket, destination));
+    let ask = Arc::new(move |destination| permission(&socket, destination));
     fatpath_mover::cli::run_send(&arguments.send, ask)
 }
 
-fn permit(socket: &Path, destination: SocketAddr) -> Result<RudePermit> {
-    let query = RudePermissionQuery { destination };
-    match client::ask::<GetRudePermission>(socket, &query)? {
-        Some(RudePermission::Granted(permit)) => Ok(permit),
-        Some(RudePermission::Refused(why)) => bail!("{why}"),
-        None => bail!("its daemon is not running: as root, `systemctl start fatpath`"),
-    }
+fn permission(socket: &Path, destination: SocketAddr) -> Result<RudePermission> {
+    let answer = client::ask::<GetRudePermission>(socket, &RudePermissionQuery { destination })?;
+    answer.context("its daemon is not running: as root, `systemctl start fatpath`")
 }

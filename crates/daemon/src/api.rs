@@ -14,7 +14,7 @@ use crate::measure::{Measurements, Refusal, meshes};
 use crate::paths::{self, PathsState};
 use crate::phases::phases;
 use crate::policy_file::read_policy;
-use crate::rude::permission;
+use crate::rude::{by_policy, terms};
 use crate::state::{DaemonState, ServerInfo, SharedEngine};
 use crate::unload::take_away;
 use axum::extract::connect_info::ConnectInfo;
@@ -33,7 +33,7 @@ use fatpath_api::endpoint::{
     GetRudePermission, GetStatus, GetWhy, Method, RudeOff, RudeOn, RunTest, TuneFlow, Unload,
 };
 use fatpath_api::{
-    ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery,
+    ApplyQuery, ForgetPathsQuery, ForgottenPaths, OPENAPI, RudeMark, RudeOnQuery, RudePermission,
     RudePermissionQuery, RunTestQuery, Status, TuneQuery, TunedFlow,
 };
 use fatpath_page::{
@@ -305,10 +305,13 @@ async fn rude_permission(
         let why = "only gate.sock says who may send without congestion control";
         return Err(Failure::new(StatusCode::FORBIDDEN, why.into()));
     };
-    on_engine(engine, move |engine| {
-        Ok(permission(engine, asking, asked.destination)?)
-    })
-    .await
+    let Json(terms) = on_engine(engine, move |engine| Ok(terms(engine, asking)?)).await?;
+    let decide = move || match terms {
+        Ok(terms) => by_policy(&terms, asking, asked.destination),
+        Err(why) => RudePermission::Refused(why),
+    };
+    let decided = tokio::task::spawn_blocking(decide).await;
+    Ok(Json(decided.map_err(anyhow::Error::from)?))
 }
 
 async fn rude_on(

@@ -5,7 +5,7 @@
 use crate::engine::Engine;
 use anyhow::Result;
 use fatpath_api::{RudePermission, RudePermit};
-use fatpath_kernel::{Kernel, user_number};
+use fatpath_kernel::user_number;
 use fatpath_page::Asking;
 use fatpath_policy::{Flow, Policy, User};
 use std::net::SocketAddr;
@@ -14,54 +14,58 @@ use std::os::unix::fs::MetadataExt;
 /// Senders ask again each second: one that misses two answers goes on with congestion control.
 const GOOD_FOR_MS: u32 = 3000;
 
-/// What is asked by `asking`, of datagrams to `destination`.
+/// What decides at this moment; the policy is looked into by [`by_policy`], which asks for names of users and so may take long.
+pub(crate) struct Terms {
+    dscp: u8,
+    policy: Policy,
+}
+
+/// What decides about datagrams of `asking`, or why none may leave.
 ///
 /// # Errors
 /// When a map of the kernel half cannot be read.
-pub(crate) fn permission(
-    engine: &Engine,
-    asking: Asking,
-    destination: SocketAddr,
-) -> Result<RudePermission> {
-    let dscp = match engine.kernel.rude_gate()?.dscp_of_datagrams() {
-        Ok(dscp) if is_open_for(&engine.kernel, asking)? => dscp,
-        Ok(_) => {
-            let why = "the gate is not open in the network namespace of the program: as root, `fatpath rude on --mark dscp=N \
-                       --netns NAME`";
-            return Ok(RudePermission::Refused(why.to_owned()));
-        }
-        Err(why) => return Ok(RudePermission::Refused(why)),
+pub(crate) fn terms(engine: &Engine, asking: Asking) -> Result<Result<Terms, String>> {
+    let Some(namespace) = namespace_of(asking) else {
+        let why = "the daemon does not see the program's process, and so not its network namespace";
+        return Ok(Err(why.to_owned()));
     };
-    Ok(by_policy(&engine.policy, asking, destination, dscp))
+    let dscp = match engine.kernel.rude_gate()?.dscp_of_datagrams() {
+        Ok(dscp) => dscp,
+        Err(why) => return Ok(Err(why)),
+    };
+    if !engine.kernel.marks_in(namespace)? {
+        let why = "the gate is not open in the network namespace of the program: as root, `fatpath rude on --mark dscp=N \
+                   --netns NAME`";
+        return Ok(Err(why.to_owned()));
+    }
+    let policy = engine.policy.clone();
+    Ok(Ok(Terms { dscp, policy }))
 }
 
-fn by_policy(policy: &Policy, asking: Asking, destination: SocketAddr, dscp: u8) -> RudePermission {
+/// The answer to `asking`, of datagrams to `destination`.
+pub(crate) fn by_policy(terms: &Terms, asking: Asking, destination: SocketAddr) -> RudePermission {
     let flow = Flow {
         destination_port: Some(destination.port()),
         cgroup: asking.process.and_then(cgroup_of),
         ..Flow::to(destination.ip())
     };
     let is_listed = |user: &User| user_number(user) == Some(asking.user);
-    match policy.rude_share(&flow, is_listed) {
+    match terms.policy.rude_share(&flow, is_listed) {
         Ok(share) => RudePermission::Granted(RudePermit {
             rule: share.rule,
             rate_bps: share.rate_bps,
-            dscp,
+            dscp: terms.dscp,
             good_for_ms: GOOD_FOR_MS,
         }),
         Err(why) => RudePermission::Refused(why.to_string()),
     }
 }
 
-/// Segments are marked in its network namespace, as its connections have to be.
-fn is_open_for(kernel: &Kernel, asking: Asking) -> Result<bool> {
-    let Some(process) = asking.process else {
-        return Ok(false);
-    };
-    let Ok(namespace) = std::fs::metadata(format!("/proc/{process}/ns/net")) else {
-        return Ok(false); // it has ended
-    };
-    Ok(kernel.marks_in(namespace.ino() as u32)?)
+/// The inode of its network namespace; `None`: it has ended, or is in a process namespace that this one does not see.
+fn namespace_of(asking: Asking) -> Option<u32> {
+    let process = asking.process.filter(|process| *process > 0)?;
+    let namespace = std::fs::metadata(format!("/proc/{process}/ns/net")).ok()?;
+    Some(namespace.ino() as u32)
 }
 
 /// The path of its cgroup of version 2.
@@ -82,7 +86,8 @@ mod tests {
         let policy = fatpath_policy::parse(policy, None).expect("it is a policy");
         let process = i32::try_from(std::process::id()).ok();
         let asking = Asking { user, process };
-        by_policy(&policy, asking, destination.parse().expect("one"), 44)
+        let terms = Terms { dscp: 44, policy };
+        by_policy(&terms, asking, destination.parse().expect("one"))
     }
 
     #[test]

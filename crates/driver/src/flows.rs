@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: u64 = 128 << 10;
 /// All flows together are given so much ahead: what one was given no other sends.
 const AHEAD_BYTES: u64 = 4 << 20;
-/// So many stretches that were lost wait at most, for the receiver keeps note of as many.
+/// When more stretches that were lost wait, they leave before the rest: a receiver asks for 10,000 at most when a transfer goes
+/// on, and both ends keep note of each.
 const MOST_LOST: usize = 8192;
 /// A flow that has less to send would soon have nothing: a step of 10 Gb/s takes so much.
 const LEAST_AHEAD_BYTES: u64 = 256 << 10;

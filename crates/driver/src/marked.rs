@@ -51,13 +51,16 @@ impl Mark {
             (contents.len() > datagram_bytes).then_some(ControlMessage::UdpGsoSegments(&size));
         let is_cut = cut.is_some();
         let controls: Vec<_> = std::iter::once(field).chain(cut).collect();
-        let sent = sendmsg(
-            socket.as_raw_fd(),
-            &[IoSlice::new(contents)],
-            &controls,
-            MsgFlags::empty(),
-            Some(&SockaddrStorage::from(destination)),
-        );
+        let to = SockaddrStorage::from(destination);
+        let send = || {
+            let contents = [IoSlice::new(contents)];
+            let flags = MsgFlags::empty();
+            sendmsg(socket.as_raw_fd(), &contents, &controls, flags, Some(&to))
+        };
+        let mut sent = send();
+        while sent == Err(Errno::EINTR) {
+            sent = send();
+        }
         if is_cut && matches!(sent, Err(Errno::EIO | Errno::EINVAL)) {
             self.lacks_offload.set(true);
         }

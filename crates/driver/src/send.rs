@@ -195,10 +195,14 @@ impl SendEnd {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let (sender, peer) = (&mut self.sender, &mut self.peer);
         let was_heard = &mut self.was_heard;
+        let keeps_peer = self.socket.is_marked() && peer.is_some();
         let count = self.socket.receive(|from, _, datagram| {
             // What does not verify changes nothing.
             if sender.handle_datagram(now_ns, datagram).is_ok() {
-                *peer = Some(from);
+                // The permission of marked datagrams is for one place.
+                if !keeps_peer {
+                    *peer = Some(from);
+                }
                 *was_heard = true;
             }
         })?;

@@ -120,6 +120,11 @@ impl Socket {
         self.mark = dscp.map(Mark::new);
     }
 
+    /// What is sent has a DSCP.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.mark.is_some()
+    }
+
     /// The most datagrams of `datagram_bytes` that one call sends. The kernel's segmentation makes no fragments.
     pub(crate) fn batch_pkts(&self, datagram_bytes: usize) -> usize {
         let has_offload = self.mark.as_ref().is_none_or(Mark::has_offload);

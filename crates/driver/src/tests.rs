@@ -103,6 +103,58 @@ fn everything_arrives_whichever_end_knows_the_other() {
     moved(20 << 20, true);
 }
 
+/// Where what was read began, in the order of reading.
+#[derive(Default)]
+struct Read(Vec<u64>);
+
+impl Source for Read {
+    fn read(&mut self, run: &Run, into: &mut [u8]) {
+        self.0.push(run.offset);
+        Pattern.read(run, into);
+    }
+}
+
+#[test]
+fn what_is_lost_is_read_again_after_all_else() {
+    const BYTES: u64 = 8 << 20;
+    let mut spec = Spec {
+        lost_last: true,
+        ..Spec::default()
+    };
+    spec.tcp.drops = vec![20, 25];
+    let ((here, at), (there, there_at)) = (socket(), socket());
+    let mut receiver = RecvEnd::new(there, &spec, flow(1), Some(at.address), RTT).unwrap();
+    let sender = SendEnd::new(here, &spec, flow(1), Some(there_at.address), RTT).unwrap();
+    let receiving = thread::spawn(move || {
+        receiver.expect_data(true);
+        while receiver.closed_by_peer().is_none() {
+            receiver.step(&mut Checked::default(), WAIT).unwrap();
+        }
+    });
+    let (mut flows, mut source) = (SendFlows::new(vec![sender]), Read::default());
+    flows.send(Extent {
+        object: 0,
+        offset: 0,
+        bytes: BYTES,
+    });
+    while !flows.is_done() {
+        flows.step(&mut source, WAIT).unwrap();
+    }
+    while !receiving.is_finished() {
+        flows.close(CloseCode(0));
+        flows.step(&mut source, WAIT).unwrap();
+    }
+    receiving.join().unwrap();
+    let run_bytes = u64::from(spec.datagram_bytes - Spec::OVERHEAD_BYTES);
+    let reads = |offset: u64| source.0.iter().filter(move |read| **read == offset).count();
+    let place = |offset: u64| source.0.iter().rposition(|read| *read == offset);
+    let end = source.0.iter().position(|read| read + run_bytes >= BYTES);
+    for lost in [20, 25].map(|segment| segment * run_bytes) {
+        assert_eq!(reads(lost), 2, "{lost}");
+        assert!(place(lost) > end, "{lost}: {:?}, {end:?}", place(lost));
+    }
+}
+
 /// A train of datagrams of full size asks; each answer is as long as the question, and nobody else's is taken.
 #[test]
 fn the_path_is_asked_before_data_go_over_it() {

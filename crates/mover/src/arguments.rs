@@ -200,6 +200,10 @@ impl BothArguments {
             self.exclude.is_empty() && self.include.is_empty(),
             "- is one file, which is named: leave out --exclude and --include"
         );
+        ensure!(
+            self.holes == Holes::Now,
+            "- is one stream, in order: leave out --holes last"
+        );
         Ok(())
     }
 }

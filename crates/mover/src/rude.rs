@@ -4,8 +4,8 @@
 //! A thread asks each second, so that a daemon that does not answer holds up nothing: when the newest permission has run out, or
 //! one is refused or has narrower terms, the sender goes on with congestion control, and stays so. Start at [`Rudely::begin`].
 
-use anyhow::{Context, Result, anyhow, ensure};
-use fatpath_api::RudePermit;
+use anyhow::{Context, Error, Result, anyhow};
+use fatpath_api::{RudePermission, RudePermit};
 use fatpath_tcp::{RudeRate, RudeSpec};
 use fatpath_transport::Spec;
 use fatpath_units::show_rate;
@@ -15,10 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::way::BASE_DATAGRAM_BYTES;
-
-/// Asks this host whether datagrams may go there; an error says why not, and what to do about it.
-pub type Ask = Arc<dyn Fn(SocketAddr) -> Result<RudePermit> + Send + Sync>;
+/// Asks this host whether datagrams may go there; an error says why it could not be asked.
+pub type Ask = Arc<dyn Fn(SocketAddr) -> Result<RudePermission> + Send + Sync>;
 
 /// A permission lasts three times as long.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -91,7 +89,7 @@ impl Permission {
     /// The flows that are made of `spec` have no congestion control, and together send no more than is permitted to an
     /// address of this kind.
     pub fn give(&self, spec: &mut Spec, is_ipv4: bool) {
-        let rate_bps = self.terms.payload_bps(spec.datagram_bytes, is_ipv4);
+        let rate_bps = self.terms.payload_bps(is_ipv4);
         spec.tcp.pacing_rate_bps = Some(rate_bps);
         spec.tcp.rude = Some(RudeSpec {
             // The pacing rate, which several flows divide, is what bounds each.
@@ -102,16 +100,36 @@ impl Permission {
     }
 }
 
+/// What the host said: for how long the terms hold, or why there are none.
+type Answer = Result<(Terms, Duration), String>;
+
+/// The permissions of all of `destinations`, or why one of them was refused.
+fn permits(ask: &Ask, destinations: &[SocketAddr]) -> Result<Result<Vec<RudePermit>, String>> {
+    let mut permits = vec![];
+    for destination in destinations {
+        match ask(*destination)? {
+            RudePermission::Granted(permit) => permits.push(permit),
+            RudePermission::Refused(why) => return Ok(Err(why)),
+        }
+    }
+    Ok(Ok(permits))
+}
+
 impl Terms {
     /// What holds for datagrams to all of `destinations`.
-    fn ask(ask: &Ask, destinations: &[SocketAddr], wanted_bps: u64) -> Result<(Terms, Duration)> {
-        let permits = destinations.iter().map(|destination| ask(*destination));
-        let permits = permits.collect::<Result<Vec<_>>>()?;
+    ///
+    /// # Errors
+    /// The host could not be asked.
+    fn ask(ask: &Ask, destinations: &[SocketAddr], wanted_bps: u64) -> Result<Answer> {
+        let permits = match permits(ask, destinations)? {
+            Ok(permits) => permits,
+            Err(why) => return Ok(Err(why)),
+        };
         let first = permits.first().context("there is no flow of UDP")?;
-        ensure!(
-            permits.iter().all(|permit| permit.dscp == first.dscp),
-            "the mark has changed meanwhile: give the command again"
-        );
+        if permits.iter().any(|permit| permit.dscp != first.dscp) {
+            let why = "the mark has changed meanwhile: give the command again";
+            return Ok(Err(why.to_owned()));
+        }
         let rates = permits.iter().map(|permit| permit.rate_bps);
         let good_for_ms = permits.iter().map(|permit| permit.good_for_ms).min();
         let terms = Terms {
@@ -119,7 +137,7 @@ impl Terms {
             dscp: first.dscp,
         };
         let good_for = Duration::from_millis(good_for_ms.unwrap_or_default().into());
-        Ok((terms, good_for.min(MOST_WAIT)))
+        Ok(Ok((terms, good_for.min(MOST_WAIT))))
     }
 
     /// What is sent by the terms that were `used` may be sent by these.
@@ -127,9 +145,10 @@ impl Terms {
         self.dscp == used.dscp && self.rate_bps >= used.rate_bps
     }
 
-    /// The rate of UDP payload. Datagrams get longer as the path is found to carry it, and their headers a smaller part.
-    fn payload_bps(self, datagram_bytes: u16, is_ipv4: bool) -> u64 {
-        let payload_bytes = u64::from(datagram_bytes.min(BASE_DATAGRAM_BYTES));
+    /// The rate of UDP payload. The path may turn out to carry the shortest datagrams alone, of which headers are the largest
+    /// part.
+    fn payload_bps(self, is_ipv4: bool) -> u64 {
+        let payload_bytes = u64::from(*Spec::DATAGRAM_BYTES.start());
         let header_bytes = match is_ipv4 {
             true => IPV4_UDP_BYTES,
             false => IPV6_UDP_BYTES,
@@ -146,12 +165,15 @@ impl Held {
         refused.or_else(|| (now >= self.until).then(run_out))
     }
 
-    /// What was asked at `asked` is answered. A refusal is for ever.
-    fn note(&mut self, asked: Instant, used: Terms, answer: Result<(Terms, Duration)>) {
+    /// What was asked at `asked` is answered. A refusal is for ever; without an answer the permission runs out.
+    fn note(&mut self, asked: Instant, used: Terms, answer: Result<Answer>) {
         match answer {
-            Ok((terms, good_for)) if terms.hold(used) => self.until = asked + good_for,
-            Ok(_) => self.refused = Some("its rate is lower now, or its mark another".to_owned()),
-            Err(why) => self.refused = Some(format!("{why:#}")),
+            Ok(Ok((terms, good_for))) if terms.hold(used) => self.until = asked + good_for,
+            Ok(Ok(_)) => {
+                self.refused = Some("its rate is lower now, or its mark another".to_owned());
+            }
+            Ok(Err(why)) => self.refused = Some(why),
+            Err(_) => {}
         }
     }
 }
@@ -164,7 +186,8 @@ fn follow(
     begun: &Sender<Result<Permission>>,
 ) {
     let asked = Instant::now();
-    let (terms, good_for) = match Terms::ask(ask, destinations, wanted_bps) {
+    let answer = Terms::ask(ask, destinations, wanted_bps);
+    let (terms, good_for) = match answer.and_then(|answer| answer.map_err(Error::msg)) {
         Ok(answer) => answer,
         Err(why) => return drop(begun.send(Err(why))),
     };
@@ -185,11 +208,7 @@ fn follow(
 }
 
 /// Says whether to ask again.
-fn keep(
-    held: &Weak<Mutex<Held>>,
-    used: Terms,
-    answer: &impl Fn() -> Result<(Terms, Duration)>,
-) -> bool {
+fn keep(held: &Weak<Mutex<Held>>, used: Terms, answer: &impl Fn() -> Result<Answer>) -> bool {
     thread::sleep(ASK_EVERY);
     if held.strong_count() == 0 {
         return false;
@@ -218,13 +237,13 @@ mod tests {
     };
     const GOOD_FOR: Duration = Duration::from_secs(3);
 
-    fn permit(rate_bps: u64, dscp: u8) -> RudePermit {
-        RudePermit {
+    fn permit(rate_bps: u64, dscp: u8) -> RudePermission {
+        RudePermission::Granted(RudePermit {
             rule: "lent".to_owned(),
             rate_bps,
             dscp,
             good_for_ms: 3000,
-        }
+        })
     }
 
     fn to(port: u16) -> SocketAddr {
@@ -253,9 +272,16 @@ mod tests {
         let ask: Ask = Arc::new(|to| match to.port() {
             5 => Ok(permit(1, 44)),
             6 => Ok(permit(1, 45)),
-            _ => bail!("the gate is closed: open it"),
+            8 => bail!("the daemon does not run"),
+            _ => Ok(RudePermission::Refused(
+                "the gate is closed: open it".to_owned(),
+            )),
         });
-        for (ports, told) in [(&[5, 7], "the gate is closed"), (&[5, 6], "mark")] {
+        for (ports, told) in [
+            (&[5, 7], "the gate is closed"),
+            (&[5, 6], "mark"),
+            (&[5, 8], "does not run"),
+        ] {
             let refused = begin(1, ports, ask.clone()).err().unwrap();
             let refused = format!("{refused:#}");
             assert!(
@@ -267,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_never_answers_permits_nothing() {
-        let ask: Ask = Arc::new(|_: SocketAddr| -> Result<RudePermit> {
+        let ask: Ask = Arc::new(|_: SocketAddr| -> Result<RudePermission> {
             loop {
                 thread::park();
             }
@@ -293,8 +319,10 @@ mod tests {
             rate_bps: TERMS.rate_bps + 1,
             ..TERMS
         };
-        kept.note(begun + GOOD_FOR / 3, TERMS, Ok((higher, GOOD_FOR)));
+        kept.note(begun + GOOD_FOR / 3, TERMS, Ok(Ok((higher, GOOD_FOR))));
+        kept.note(begun + GOOD_FOR, TERMS, Err(anyhow!("the daemon restarts")));
         assert_eq!(kept.ended(begun + GOOD_FOR), None);
+        assert!(kept.ended(begun + GOOD_FOR * 4 / 3).is_some());
         let lower = Terms {
             rate_bps: 1,
             ..TERMS
@@ -303,12 +331,12 @@ mod tests {
         for answer in [
             Ok((lower, GOOD_FOR)),
             Ok((other, GOOD_FOR)),
-            Err(anyhow!("the gate is closed")),
+            Err("the gate is closed".to_owned()),
         ] {
             let mut ended = held();
-            ended.note(begun, TERMS, answer);
+            ended.note(begun, TERMS, Ok(answer));
             assert!(ended.ended(begun).is_some());
-            ended.note(begun, TERMS, Ok((TERMS, GOOD_FOR)));
+            ended.note(begun, TERMS, Ok(Ok((TERMS, GOOD_FOR))));
             assert!(ended.ended(begun).is_some(), "it does not come back");
         }
     }
@@ -318,14 +346,11 @@ mod tests {
     fn no_size_of_datagrams_exceeds_the_rate() {
         for is_ipv4 in [true, false] {
             let header_bytes = if is_ipv4 { 28 } else { 48 };
-            for first in [512, 1232, 1452, 8952] {
-                let payload_bps = TERMS.payload_bps(first, is_ipv4);
-                for grown in [first, 65_000] {
-                    let bytes = u64::from(grown);
-                    let packets_bps = payload_bps * (bytes + header_bytes) / bytes;
-                    assert!(packets_bps <= TERMS.rate_bps, "{first} to {grown}");
-                    assert!(packets_bps > TERMS.rate_bps * 9 / 10, "{first} to {grown}");
-                }
+            let payload_bps = TERMS.payload_bps(is_ipv4);
+            for bytes in [512, 1232, 1452, 8952, 65_000] {
+                let packets_bps = payload_bps * (bytes + header_bytes) / bytes;
+                assert!(packets_bps <= TERMS.rate_bps, "{bytes}");
+                assert!(packets_bps > TERMS.rate_bps * 9 / 10, "{bytes}");
             }
         }
     }

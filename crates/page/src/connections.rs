@@ -87,17 +87,20 @@ impl Entrance for UnixEntrance {
         | UnixEntrance::View(listener)
         | UnixEntrance::Gate(listener)) = self;
         let (stream, _) = listener.accept().await?;
-        let asking = stream.peer_cred().map(|peer| Asking {
-            user: peer.uid(),
-            process: peer.pid(),
-        });
-        let is_root = asking.as_ref().is_ok_and(|asking| asking.user == 0);
+        let Ok(credentials) = stream.peer_cred() else {
+            return Ok(None);
+        };
+        let asking = Asking {
+            user: credentials.uid(),
+            process: credentials.pid(),
+        };
+        let is_root = asking.user == 0;
         let place = Arc::clone(room).try_acquire_owned().ok();
         let may_enter = is_root || place.is_some();
         let peer = match self {
             UnixEntrance::Control(_) => Peer::Control { is_root },
             UnixEntrance::View(_) => Peer::View,
-            UnixEntrance::Gate(_) => Peer::Gate(asking?),
+            UnixEntrance::Gate(_) => Peer::Gate(asking),
         };
         Ok(may_enter.then_some((stream, peer, place)))
     }

@@ -32,7 +32,7 @@ pub struct Spec {
     pub search: Option<RangeInclusive<u16>>,
     /// The most that may be on its way beyond what has arrived in order.
     pub window_bytes: u64,
-    /// What is found lost leaves after all else that was given, and may arrive twice; else at once.
+    /// What is to be sent again leaves after all else that was given, and may arrive twice; else at once.
     pub lost_last: bool,
     /// An end that waits for the other this long, and hears nothing that verifies, gives up; more than 0.
     pub silence_ns: u64,
