@@ -462,11 +462,10 @@ fn over_a_path_that_loses_a_tree_arrives_whole() {
         "{report}"
     );
     assert!(report["rtt_us"].as_u64().unwrap() > 19_000, "{report}");
-    // Nothing is told where a busy machine reads the train at once.
+    // Nothing is told where a busy machine reads the train at once, and less where it stands still meanwhile.
     let train_bps = report["train_bps"].as_u64();
-    let is_the_paths =
-        train_bps.is_none_or(|rate_bps| (50_000_000..200_000_000).contains(&rate_bps));
-    assert!(is_the_paths, "{report}");
+    let is_faster_than_the_path = train_bps.is_some_and(|rate_bps| rate_bps > 200_000_000);
+    assert!(!is_faster_than_the_path, "{report}");
 }
 
 /// A queue that marks loses next to nothing, unless it is told to treat the datagrams as others.
