@@ -462,10 +462,14 @@ fn over_a_path_that_loses_a_tree_arrives_whole() {
         "{report}"
     );
     assert!(report["rtt_us"].as_u64().unwrap() > 19_000, "{report}");
-    // Nothing is told where a busy machine reads the train at once, and less where it stands still meanwhile.
-    let train_bps = report["train_bps"].as_u64();
-    let is_faster_than_the_path = train_bps.is_some_and(|rate_bps| rate_bps > 200_000_000);
-    assert!(!is_faster_than_the_path, "{report}");
+    // Nothing is told where a busy machine reads the train at once. One that stands still meanwhile makes a train slow, not each.
+    let is_the_paths = |report: &Value| {
+        let train_bps = report["train_bps"].as_u64();
+        train_bps.is_none_or(|rate_bps| (50_000_000..200_000_000).contains(&rate_bps))
+    };
+    let again = |n: usize| sent_over(&lab, &top, &folder.path().join(n.to_string()), &[]);
+    let is_found = is_the_paths(&report) || (0..4).any(|n| is_the_paths(&again(n)));
+    assert!(is_found, "{report}");
 }
 
 /// A queue that marks loses next to nothing, unless it is told to treat the datagrams as others.
