@@ -2,7 +2,6 @@
 //! As whom a listener does what others ask: never as root.
 
 use rustix::process::{Gid, Uid, geteuid};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 /// A user as whom nothing is done.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +20,9 @@ pub enum AccountError {
     /// It is another one than the one who starts this.
     #[error("--user: only root may become another user")]
     Other,
+    /// This is not Linux.
+    #[error("--user: not on this system: start it as that user")]
+    NotHere,
     /// The kernel's.
     #[error("--user: {0}")]
     Kernel(#[from] rustix::io::Errno),
@@ -76,15 +78,9 @@ impl Account {
     /// thread yet.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's, or this is not Linux.
     pub fn become_it(&self) -> Result<(), AccountError> {
-        let Some(User { uid, gid, groups }) = &self.user else {
-            return Ok(());
-        };
-        set_thread_groups(groups)?;
-        set_thread_res_gid(*gid, *gid, *gid)?;
-        set_thread_res_uid(*uid, *uid, *uid)?;
-        Ok(())
+        self.user.as_ref().map_or(Ok(()), become_user)
     }
 }
 
@@ -103,4 +99,20 @@ impl User {
                 .collect(),
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn become_user(user: &User) -> Result<(), AccountError> {
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let User { uid, gid, groups } = user;
+    set_thread_groups(groups)?;
+    set_thread_res_gid(*gid, *gid, *gid)?;
+    set_thread_res_uid(*uid, *uid, *uid)?;
+    Ok(())
+}
+
+/// Nobody has seen there that root is given up for good.
+#[cfg(not(target_os = "linux"))]
+fn become_user(User { groups: _, .. }: &User) -> Result<(), AccountError> {
+    Err(AccountError::NotHere)
 }
