@@ -14,11 +14,11 @@
 mod beside;
 mod dispersion;
 mod flows;
-mod marked;
 mod ping;
 mod receive;
 mod send;
 mod socket;
+mod system;
 pub mod tcp;
 
 use fatpath_transport::{CloseCode, Refused, Run, frame::Write};
@@ -30,6 +30,7 @@ pub use ping::{Answered, Ping, Pong};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};
+pub use system::BUFFER_SYSCTL;
 
 /// An end whose source or sink took so long did not listen meanwhile: silence of the other one does not count.
 const LATE: Duration = Duration::from_millis(100);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end that has the data.
 
-use crate::{LATE, Socket, Source, StepError, socket};
+use crate::{LATE, Socket, Source, StepError, socket, system};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Ecn, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
-use rustix::thread::set_current_timer_slack;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 /// Calls of the kernel for datagrams in one step, at most: acknowledgements are read in between.
@@ -286,8 +284,7 @@ impl SendEnd {
 pub(crate) fn wait_all(ends: &mut [SendEnd], most: Duration) -> Result<(), StepError> {
     for end in ends.iter_mut() {
         if !std::mem::replace(&mut end.wakes_exactly, true) {
-            // By default the kernel wakes a thread up to 50 µs late, a fifth of a batch (PR_SET_TIMERSLACK, prctl(2)).
-            let _ = set_current_timer_slack(NonZeroU64::new(1));
+            system::wake_exactly();
         }
     }
     let due = ends.iter().map(SendEnd::due_in).min().unwrap_or(most);

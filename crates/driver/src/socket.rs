@@ -2,13 +2,11 @@
 //! A UDP socket that sends and receives many datagrams at a call.
 
 use crate::StepError;
-use crate::marked::Mark;
+use crate::system::{self, Mark};
 use fatpath_transport::Ecn;
-use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -49,7 +47,7 @@ pub struct Bound {
     pub address: SocketAddr,
     /// The kernel's buffers: sending, receiving; bytes, with the kernel's own overhead.
     pub buffer_bytes: (usize, usize),
-    /// Less than what was asked for; `net.core.rmem_max` and `wmem_max` bound it.
+    /// Less than what was asked for; [`BUFFER_SYSCTL`](crate::BUFFER_SYSCTL) bounds it, and of Linux `net.core.wmem_max`.
     pub is_short: bool,
 }
 
@@ -69,16 +67,7 @@ impl Socket {
 
     fn of(socket: UdpSocket) -> io::Result<(Socket, Bound)> {
         let state = UdpSocketState::new((&socket).into())?;
-        // quinn-udp 0.6.3 asks for times of arrival, and with them its room for control messages ends before the ECN field.
-        setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
-        // Forcing needs CAP_NET_ADMIN; without it net.core.rmem_max and wmem_max hold.
-        use rustix::net::sockopt::{
-            set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
-        };
-        if set_socket_recv_buffer_size_force(&socket, WANTED_BUFFER_BYTES).is_err() {
-            state.set_recv_buffer_size((&socket).into(), WANTED_BUFFER_BYTES)?;
-        }
-        set_socket_send_buffer_size(&socket, WANTED_BUFFER_BYTES)?;
+        system::ask_buffers(&socket, WANTED_BUFFER_BYTES)?;
         let buffer_bytes = (
             state.send_buffer_size((&socket).into())?,
             state.recv_buffer_size((&socket).into())?,
@@ -104,13 +93,9 @@ impl Socket {
     /// are by their sender alone, as soon as it knows the path's MTU.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's, or this is not Linux.
     pub fn let_fragment(&mut self) -> io::Result<()> {
-        use rustix::net::sockopt::{set_ip_mtu_discover, set_ipv6_mtu_discover};
-        match self.socket.local_addr()? {
-            SocketAddr::V4(_) => set_ip_mtu_discover(&self.socket, Ipv4PathMtuDiscovery::OMIT)?,
-            SocketAddr::V6(_) => set_ipv6_mtu_discover(&self.socket, Ipv6PathMtuDiscovery::DONT)?,
-        }
+        system::let_fragment(&self.socket)?;
         self.lets_fragment = true;
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::{receive, send};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use fatpath_cc::Kind;
+use fatpath_driver::BUFFER_SYSCTL;
 use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -412,7 +413,7 @@ fn warn_of_short_buffer(way: &Way) {
     if let Some(bound) = way.bound().filter(|bound| bound.is_short) {
         eprintln!(
             "fatpath: warning: the kernel gives UDP sockets {} bytes to receive into; above 1 Gb/s some datagrams may be lost. \
-             As root: sysctl net.core.rmem_max=8388608",
+             As root: sysctl {BUFFER_SYSCTL}=8388608",
             bound.buffer_bytes.1
         );
     }

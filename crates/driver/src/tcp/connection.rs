@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One connection, whose other end has shown that it has the keys.
 
-use super::{Role, option};
+use super::Role;
 use crate::StepError;
 use crate::socket::wait_for;
+use crate::system::{self, ConnectionFigures};
 use fatpath_transport::{
     Extent, KeyExhausted, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer,
 };
-use nix::libc::tcp_info;
-use nix::sys::socket::{getsockopt, setsockopt};
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay};
+use rustix::net::sockopt::set_tcp_nodelay;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -50,7 +49,7 @@ impl Connection {
     ) -> io::Result<Connection> {
         stream.set_nonblocking(true)?;
         set_tcp_nodelay(&stream, true)?;
-        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(NOT_SENT_BYTES)?;
+        system::bound_unsent(&stream, NOT_SENT_BYTES)?;
         let inbox_bytes = match role {
             Role::Sends => MOST_RECORD_BYTES,
             Role::Receives => INBOX_BYTES,
@@ -77,26 +76,22 @@ impl Connection {
 
     /// The kernel's round-trip time.
     pub fn rtt(&self) -> Duration {
-        let rtt_us = self.info().map_or(0, |info| info.tcpi_rtt);
-        Duration::from_micros(rtt_us.into())
+        self.figures()
+            .map_or(Duration::ZERO, |figures| figures.srtt)
     }
 
-    pub(super) fn info(&self) -> Option<tcp_info> {
-        getsockopt(&self.stream, option::Info).ok()
+    pub(super) fn figures(&self) -> Option<ConnectionFigures> {
+        system::figures(&self.stream)
     }
 
     /// No more than this leaves in a second.
     pub(super) fn limit(&self, bytes_per_s: u64) -> io::Result<()> {
-        Ok(setsockopt(
-            &self.stream,
-            option::MaxPacingRate,
-            &bytes_per_s,
-        )?)
+        system::pace(&self.stream, bytes_per_s)
     }
 
     /// The law of this name, where the kernel has it and the user may choose it.
     pub(super) fn prefer_law(&self, name: &str) {
-        let _ = set_tcp_congestion(&self.stream, name); // the host's own stays
+        system::prefer_law(&self.stream, name);
     }
 
     /// Reads what has arrived, by one call; says whether there was anything.
@@ -152,7 +147,7 @@ impl Connection {
         // After an outage TCP waits for as long again before it sends the next segment.
         let stuck_for = self.moved.elapsed() / 2;
         let is_stuck = stuck_for > silent_for && self.sealer.oldest().is_some();
-        match is_stuck && self.info().is_some_and(|info| info.tcpi_retransmits > 0) {
+        match is_stuck && self.figures().is_some_and(|figures| figures.timeouts > 0) {
             true => stuck_for,
             false => silent_for,
         }

@@ -7,7 +7,6 @@
 
 mod connection;
 mod listen;
-mod option;
 mod receive;
 mod send;
 

@@ -207,12 +207,12 @@ impl SendEnd {
 
 /// With what this connection has sent.
 fn counts(sum: SenderFigures, connection: &Connection) -> SenderFigures {
-    let Some(info) = connection.info() else {
+    let Some(figures) = connection.figures() else {
         return sum;
     };
     SenderFigures {
-        sent_pkts: sum.sent_pkts + u64::from(info.tcpi_segs_out),
-        retransmits: sum.retransmits + u64::from(info.tcpi_total_retrans),
+        sent_pkts: sum.sent_pkts + figures.sent_pkts,
+        retransmits: sum.retransmits + figures.retransmits,
         ..sum
     }
 }

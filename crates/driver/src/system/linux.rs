@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Linux.
+
+use super::{ConnectionFigures, option};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
+    set_tcp_congestion,
+};
+use rustix::thread::set_current_timer_slack;
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+pub(crate) use super::marked::Mark;
+
+/// What bounds the buffers that [`ask_buffers`] asks for (sysctl).
+pub const BUFFER_SYSCTL: &str = "net.core.rmem_max";
+
+/// By default the kernel wakes a thread up to 50 µs late, a fifth of a batch (PR_SET_TIMERSLACK, prctl(2)). Of the thread that
+/// calls.
+pub(crate) fn wake_exactly() {
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// Buffers of a new socket of `quinn-udp`, each of `bytes`, or as much of that as there is.
+pub(crate) fn ask_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
+    // quinn-udp 0.6.3 asks for times of arrival, and with them its room for control messages ends before the ECN field.
+    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
+    // Forcing needs CAP_NET_ADMIN; without it net.core.rmem_max and wmem_max hold.
+    if set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+        set_socket_recv_buffer_size(socket, bytes)?;
+    }
+    Ok(set_socket_send_buffer_size(socket, bytes)?)
+}
+
+/// See [`crate::Socket::let_fragment`].
+pub(crate) fn let_fragment(socket: &UdpSocket) -> io::Result<()> {
+    match socket.local_addr()? {
+        SocketAddr::V4(_) => set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::OMIT)?,
+        SocketAddr::V6(_) => set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::DONT)?,
+    }
+    Ok(())
+}
+
+/// What the kernel takes of data beyond those that may leave now.
+pub(crate) fn bound_unsent(stream: &TcpStream, bytes: u32) -> io::Result<()> {
+    socket2::SockRef::from(stream).set_tcp_notsent_lowat(bytes)
+}
+
+pub(crate) fn figures(stream: &TcpStream) -> Option<ConnectionFigures> {
+    let info = getsockopt(stream, option::Info).ok()?;
+    Some(ConnectionFigures {
+        srtt: Duration::from_micros(info.tcpi_rtt.into()),
+        timeouts: info.tcpi_retransmits,
+        sent_pkts: info.tcpi_segs_out.into(),
+        retransmits: info.tcpi_total_retrans.into(),
+    })
+}
+
+/// No more than this leaves in a second.
+pub(crate) fn pace(stream: &TcpStream, bytes_per_s: u64) -> io::Result<()> {
+    Ok(setsockopt(stream, option::MaxPacingRate, &bytes_per_s)?)
+}
+
+/// The law of this name, where the kernel has it and the user may choose it.
+pub(crate) fn prefer_law(stream: &TcpStream, name: &str) {
+    let _ = set_tcp_congestion(stream, name); // the host's own stays
+}
