@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a file has beside bytes, mode and times: extended attributes (xattr(7)), POSIX ACLs (acl(5)) among them.
 
-use rustix::fs::{Mode, XattrFlags, chmod, getxattr, listxattr, removexattr, setxattr};
+use crate::system::{attribute, attribute_names, remove_attribute, set_attribute};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 /// All of a file, as [`Attribute::weight_bytes`] counts them, at most.
 pub const MOST_BYTES: usize = 64 << 10;
@@ -63,23 +63,21 @@ impl Which {
     }
 }
 
-/// The attributes of an open file, which may be open by its path alone (O_PATH), and is no link.
+/// The attributes of an open file, which may be open as a place ([`crate::system::PLACE`]), and is no link.
 ///
 /// # Errors
 /// The kernel's, or there is more than [`MOST_BYTES`].
 pub fn read(file: &impl AsFd, which: Which) -> io::Result<Vec<Attribute>> {
-    let path = path_of(file);
     let mut names = vec![0; KERNEL_BYTES];
-    let length = match listxattr(&path, &mut names[..]) {
+    let length = match attribute_names(file, &mut names) {
         Err(Errno::OPNOTSUPP) => return Ok(vec![]),
         listed => listed?,
     };
     let (mut attributes, mut value) = (vec![], vec![0; KERNEL_BYTES]);
     let names = names[..length].split(|byte| *byte == 0);
     for name in names.filter(|name| which.has(name)) {
-        let length = match getxattr(&path, name, &mut value[..]) {
-            Err(Errno::NODATA) => continue, // it is gone since
-            read => read?,
+        let Some(length) = attribute(file, name, &mut value)? else {
+            continue; // it is gone since
         };
         attributes.push(Attribute {
             name: name.to_vec(),
@@ -107,7 +105,6 @@ pub fn are(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> bool {
 /// # Errors
 /// What could not be done first, in words, and how much else.
 pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Result<(), String> {
-    let path = path_of(file);
     let there = read(file, which).map_err(|error| format!("attributes: {error}"))?;
     let is_too_much = |one: &&Attribute| {
         let is_wanted = wanted.iter().any(|wanted| wanted.name == one.name);
@@ -118,11 +115,11 @@ pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Result<(),
         !is_wanted && removable.has(&one.name)
     };
     let removed = there.iter().filter(is_too_much);
-    let removed = removed.map(|one| (one, removexattr(&path, &one.name[..])));
+    let removed = removed.map(|one| (one, remove_attribute(file, &one.name)));
     let missing = wanted.iter().filter(|one| !there.contains(one));
     let set = missing.map(|one| {
         let set = match which.has(&one.name) {
-            true => setxattr(&path, &one.name[..], &one.value, XattrFlags::empty()),
+            true => set_attribute(file, &one.name, &one.value),
             false => Err(Errno::PERM),
         };
         (one, set)
@@ -139,19 +136,6 @@ pub fn apply(file: &impl AsFd, which: Which, wanted: &[Attribute]) -> Result<(),
         0 => first,
         more => format!("{first}; and {more} more"),
     })
-}
-
-/// Gives an open file this mode, which may be open by its path alone.
-///
-/// # Errors
-/// The kernel's.
-pub fn change_mode(file: &impl AsFd, mode: u32) -> rustix::io::Result<()> {
-    chmod(path_of(file), Mode::from_raw_mode(mode))
-}
-
-/// It leads to the open file itself, and to nothing that has its name now.
-fn path_of(file: &impl AsFd) -> String {
-    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
 }
 
 #[cfg(test)]

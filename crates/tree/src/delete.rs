@@ -5,9 +5,10 @@
 use crate::case;
 use crate::names::{OURS, PATH_BYTES};
 use crate::patterns::Patterns;
+use crate::system::{Within, open_below};
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, fchmod, fstat,
-    futimens, openat2, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, fstat, futimens,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -277,9 +278,8 @@ fn restore(folder: &OwnedFd, before: &Stat) -> io::Result<()> {
 }
 
 fn below(folder: &OwnedFd, name: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    openat2(folder, name, flags, Mode::empty(), resolve)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    open_below(folder, name, flags, Within::FileSystem)
 }
 
 /// In order, so that what is said of a folder is the same each time.

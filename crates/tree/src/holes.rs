@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holes: stretches of a file that read as zeros and take no room on the disk.
 
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use crate::system::punch;
+use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::io;
@@ -59,8 +60,7 @@ fn next_data(file: &File, from: u64, until: u64) -> io::Result<u64> {
 pub fn make(file: &File, from: u64, until: u64) -> io::Result<()> {
     let length = file.metadata()?.len();
     if from < length {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(file, flags, from, until - from) {
+        match punch(file, from, until - from) {
             Err(Errno::OPNOTSUPP) => write_zeros(file, from, until.min(length))?,
             punched => punched?,
         }

@@ -14,6 +14,7 @@ mod names;
 pub mod own;
 mod patterns;
 mod ranges;
+pub mod system;
 mod tree;
 
 pub use identity::Identity;

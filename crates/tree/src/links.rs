@@ -20,7 +20,7 @@ pub type Inode = (u64, u64);
 
 /// Of what the kernel says.
 pub fn inode(stat: &Stat) -> Inode {
-    (stat.st_dev, stat.st_ino)
+    (stat.st_dev as _, stat.st_ino as _)
 }
 
 /// The files of one transfer that may get more names. What waits for one is a `W`.

@@ -2,6 +2,7 @@
 //! Files of unfinished transfers: this user's alone, and one transfer's at a time.
 
 use crate::names::shown;
+use crate::system::{PLACE, change_mode};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat,
 };
@@ -9,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// Opens a file of an unfinished transfer, or begins it. The folder may be one that others write to: what is theirs, or has
 /// a second name that they may have given it, is not written to.
@@ -51,10 +52,10 @@ fn not_own(name: &[u8]) -> io::Error {
 
 /// Not by its name: that may be somebody's link by now.
 fn make_writable(folder: &OwnedFd, name: &[u8], mode: Mode) -> rustix::io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = PLACE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty())?;
     match is_own(&fstat(&file)?) {
-        true => rustix::fs::chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), mode),
+        true => change_mode(&file, mode),
         false => Err(Errno::ACCESS),
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where files are read: anywhere, as the user's other programs do, or below a folder, by no link (`openat2`,
-//! RESOLVE_BENEATH).
+//! Where files are read: anywhere, as the user's other programs do, or below a folder, by no link.
 
-use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
+use crate::attributes::{self, Attribute, Which};
+use crate::system::{PLACE, Within, open_below};
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 const NOT_FOLLOWED: &str = "a symbolic link, and none is followed";
@@ -28,7 +29,7 @@ impl Tree {
     /// # Errors
     /// The kernel's.
     pub fn below(folder: &Path) -> io::Result<Tree> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Tree::Below(openat(CWD, folder, flags, Mode::empty())?))
     }
 
@@ -41,8 +42,7 @@ impl Tree {
         let opened = match self {
             Tree::Everywhere => openat(CWD, path, flags, Mode::empty()),
             Tree::Below(folder) => {
-                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-                openat2(folder, path, flags, Mode::empty(), resolve)
+                open_below(folder, path.as_os_str().as_bytes(), flags, Within::Folder)
             }
         };
         match (self, opened) {
@@ -103,8 +103,16 @@ impl Tree {
         })
     }
 
+    /// The attributes of a file or folder.
+    ///
+    /// # Errors
+    /// As [`Tree::open`], or as [`attributes::read`].
+    pub fn attributes(&self, path: &Path, which: Which) -> io::Result<Vec<Attribute>> {
+        attributes::read(&self.open(path, PLACE)?, which)
+    }
+
     fn itself(&self, path: &Path) -> io::Result<File> {
-        self.open(path, OFlags::PATH | OFlags::NOFOLLOW)
+        self.open(path, PLACE | OFlags::NOFOLLOW)
     }
 }
 

@@ -4,8 +4,9 @@
 
 use crate::protocol::{Agreed, Hello, Part, Sends};
 use anyhow::{Context, Result, ensure};
+use fatpath_tree::system::{Within, open_below};
 use fatpath_tree::{checked, shown};
-use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use rustix::fs::{Mode, OFlags, mkdirat};
 use rustix::io::Errno;
 use rustix::process::fchdir;
 use std::net::IpAddr;
@@ -94,7 +95,7 @@ impl Bounds {
             path => checked(path).with_context(|| format!("the folder {}", shown(path)))?,
         };
         for (done, name) in names.iter().enumerate() {
-            folder = match open_below(&folder, name, flags) {
+            folder = match open_below(&folder, name, flags, Within::Folder) {
                 Err(Errno::NOENT) if is_dry => {
                     fchdir(&folder)?;
                     return Ok(names[done..].join(&b'/'));
@@ -116,14 +117,9 @@ fn trimmed(path: &[u8]) -> &[u8] {
     &path[from..path.len() - after]
 }
 
-fn open_below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    openat2(folder, name, flags, Mode::empty(), resolve)
-}
-
 fn make_below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
     match mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => open_below(folder, name, flags),
+        Ok(()) | Err(Errno::EXIST) => open_below(folder, name, flags, Within::Folder),
         Err(error) => Err(error),
     }
 }

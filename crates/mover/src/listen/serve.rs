@@ -235,7 +235,7 @@ impl Server {
     /// Data come to the address that the caller has connected to, and answers from there: its firewall expects no other.
     fn start(&self, name: &str, at: Option<IpAddr>) -> Result<Child> {
         let (first, last) = self.bounds.ports;
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(own_program()?);
         command.args(["recv", "--stdio"]);
         command.args(["--ports", &format!("{first}-{last}")]);
         command.args(["--window", &format!("{}B", self.bounds.window_bytes)]);
@@ -271,6 +271,14 @@ impl Server {
         }
         let _ = io::copy(&mut errors, &mut io::sink()); // so that it need not wait
         report
+    }
+}
+
+/// On Linux also one that was replaced meanwhile.
+fn own_program() -> io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok("/proc/self/exe".into()),
+        false => std::env::current_exe(),
     }
 }
 

@@ -153,7 +153,7 @@ impl<W: Write + AsFd> Receiving<W> {
 
 /// What went out is on the disk, where it goes to one; a pipe, a terminal or a device has none.
 fn sync(output: impl AsFd) -> io::Result<()> {
-    match rustix::fs::fsync(output) {
+    match fatpath_tree::system::sync(output) {
         Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) => Ok(()),
         done => Ok(done?),
     }

@@ -4,8 +4,9 @@
 
 use super::part::{Part, times};
 use crate::protocol::Problem;
+use fatpath_tree::system::{self, mode, sync_data};
 use fatpath_tree::{attributes, shown};
-use rustix::fs::{Mode, fchmod, fdatasync, fsync, futimens, renameat};
+use rustix::fs::{fchmod, futimens, renameat};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
@@ -123,7 +124,7 @@ impl Store {
                 journal,
                 stretches,
             } => {
-                let synced = fdatasync(&*file).and_then(|()| fdatasync(&*journal));
+                let synced = sync_data(&file).and_then(|()| sync_data(&journal));
                 if let Err(error) = synced {
                     // The kernel tells of it once: the last sync of the file would succeed.
                     self.unsynced.entry(object).or_insert(error);
@@ -178,7 +179,7 @@ impl Store {
         // The names themselves are on the disk, too.
         let unsynced: HashMap<_, _> = folders
             .values()
-            .filter_map(|folder| Some((Arc::as_ptr(folder), fsync(folder).err()?)))
+            .filter_map(|folder| Some((Arc::as_ptr(folder), system::sync(folder).err()?)))
             .collect();
         let unsynced = |folder: &Arc<OwnedFd>| unsynced.get(&Arc::as_ptr(folder)).copied();
         for (part, failed) in parts.into_iter().zip(failed) {
@@ -212,7 +213,7 @@ fn dress(part: &Part) -> io::Result<()> {
     if spec.file.metadata()?.size() != spec.size {
         spec.file.set_len(spec.size)?;
     }
-    fchmod(&*spec.file, Mode::from_raw_mode(spec.mode))?;
+    fchmod(&*spec.file, mode(spec.mode))?;
     futimens(&*spec.file, &times(spec.modified, spec.accessed))?;
     Ok(())
 }
@@ -223,7 +224,7 @@ fn sync(parts: &[Part], failed: &mut [Option<io::Error>]) {
     let one = |parts: &[Part], failed: &mut [Option<io::Error>]| {
         for (part, failed) in parts.iter().zip(failed) {
             if failed.is_none() {
-                *failed = fsync(&*part.spec.file).err().map(io::Error::from);
+                *failed = system::sync(&part.spec.file).err().map(io::Error::from);
             }
         }
     };

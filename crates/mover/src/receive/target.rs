@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The target folder: everything is opened below it, and by nothing that leads out of it (`openat2`, RESOLVE_BENEATH).
+//! The target folder: everything is opened below it, and by nothing that leads out of it.
 
 use super::folders::{Folder, Folders};
 use super::part::{ENDLESS, Part, PartSpec};
@@ -10,10 +10,9 @@ use anyhow::{Context, Result};
 use fatpath_tree::attributes;
 use fatpath_tree::delete::{Deleted, Deleter, Named};
 use fatpath_tree::links::{self, Inode, Links, inode, link};
+use fatpath_tree::system::{PLACE, Within, change_mode, mode, open_below};
 use fatpath_tree::{OURS, Patterns, checked, own, shown};
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat, openat2, statat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::HashMap;
@@ -31,8 +30,6 @@ const JOURNAL_FROM_BYTES: u64 = 4 << 20;
 const MOST_WAITING: usize = 8192;
 /// Folders that stay open.
 const MOST_FOLDERS: usize = 128;
-/// Of a file's mode, but for its kind.
-const MODE_BITS: u32 = 0o7777;
 const NO_SUCH_FILE: &str = "it is another name of a file that this transfer did not bring";
 /// Stretches that are asked for of a file, at most.
 const MOST_RANGES: usize = 10_000;
@@ -335,15 +332,16 @@ impl Target {
         if !which.is_any() || self.receives.is_dry {
             return;
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PLACE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened =
             openat(folder, name, flags, Mode::empty()).and_then(|file| Ok((fstat(&file)?, file)));
         let wanted = &entry.attributes;
         let done = match opened {
             Ok((stat, file)) if stat.st_uid == geteuid().as_raw() => {
-                let changes = which.acls && stat.st_mode & MODE_BITS != self.mode(entry);
+                let changes =
+                    which.acls && Mode::from_raw_mode(stat.st_mode) != mode(self.mode(entry));
                 match changes {
-                    true => attributes::change_mode(&file, self.mode(entry)),
+                    true => change_mode(&file, mode(self.mode(entry))),
                     false => Ok(()),
                 }
                 .map_err(|error| format!("mode: {}", io::Error::from(error)))
@@ -387,10 +385,9 @@ impl Target {
         if let Some(folder) = self.folders.get(&path) {
             return Ok(folder.clone());
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         // A link in the way may be the sender's own, and lead to a folder of ours.
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let folder = openat2(&*root, &path[..], flags, Mode::empty(), resolve)?;
+        let folder = open_below(&root, &path, flags, Within::Folder)?;
         if self.folders.len() >= MOST_FOLDERS {
             self.folders.clear();
         }
@@ -414,7 +411,7 @@ impl Target {
             return Ok(Prepared::Done(outcome));
         }
         // Writable for us as long as files come into it.
-        let mode = Mode::from_raw_mode(entry.mode & 0o777 | 0o700);
+        let mode = mode(entry.mode & 0o777 | 0o700);
         match mkdirat(folder, name, mode) {
             Ok(()) => {}
             Err(Errno::EXIST) if is(there, FileType::Directory) => {
@@ -499,7 +496,7 @@ impl Target {
             let names: Vec<_> = folder.path.split(|byte| *byte == b'/').collect();
             let set = self.folder(&names).and_then(|open| {
                 if self.receives.preserves {
-                    rustix::fs::fchmod(&*open, Mode::from_raw_mode(folder.mode))?;
+                    rustix::fs::fchmod(&*open, mode(folder.mode))?;
                     let times = super::part::times(Some(folder.modified), Some(folder.accessed));
                     rustix::fs::futimens(&*open, &times)?;
                 }
@@ -563,7 +560,7 @@ fn boot_id() -> [u8; 16] {
 fn umask() -> u32 {
     let mask = rustix::process::umask(Mode::empty());
     rustix::process::umask(mask);
-    mask.as_raw_mode()
+    mask.as_raw_mode() as _
 }
 
 #[cfg(test)]

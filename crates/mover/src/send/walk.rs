@@ -3,10 +3,9 @@
 
 use crate::protocol::{Entry, Kind, Problem, Sends};
 use anyhow::{Result, bail};
-use fatpath_tree::attributes::{self, Attribute, Which};
+use fatpath_tree::attributes::{Attribute, Which};
 use fatpath_tree::links::Found;
 use fatpath_tree::{Identity, OURS, Patterns, Tree};
-use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -200,7 +199,7 @@ impl Walk {
     fn attributes(&self, path: &Path, kind: &Kind) -> io::Result<Vec<Attribute>> {
         match kind {
             Kind::File { .. } | Kind::Folder if self.attributes.is_any() => {
-                attributes::read(&self.tree.open(path, OFlags::PATH)?, self.attributes)
+                self.tree.attributes(path, self.attributes)
             }
             _ => Ok(vec![]),
         }

@@ -5,6 +5,9 @@ use crate::receive::part::Parts;
 use fatpath_transport::frame::Write;
 use std::os::unix::fs::FileExt;
 
+/// Of a file's mode, but for its kind.
+const MODE_BITS: u32 = 0o7777;
+
 fn target(folder: &Path, is_recursive: bool) -> Target {
     let receives = Receives {
         folder: folder.as_os_str().as_bytes().to_vec(),
