@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that people try and fatpath does not have: what does it instead.
+//! Commands and options that people try and fatpath does not have: what does it instead.
 //!
 //! clap would suggest the name that is spelled most alike: for `reload`, `unload`, which ends all tuning.
 
@@ -32,13 +32,24 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
 ];
 
+const RECV: [&str; 2] = ["recv", "receive"];
+
+/// The names of a command, an option that it does not have, and a sentence.
+const OPTIONS: [([&str; 2], &str, &str); 1] = [(
+    RECV,
+    "--rate",
+    "the other host sends, and its daemon is to permit it: give `fatpath send --rate` there",
+)];
+
 /// Prints what clap has to say, or what to do instead, and exits as clap does.
 pub fn exit(error: &Error) -> ! {
     if is_help(error) {
         error.exit();
     }
-    let message = instead(error).unwrap_or_else(|| said(error));
     let words: Vec<String> = own_words().collect();
+    let message = instead(error)
+        .or_else(|| instead_of_option(error, &words))
+        .unwrap_or_else(|| said(error));
     let mut output: Box<dyn Write> = match is_output_a_file(&words) {
         true => Box::new(stderr()),
         false => Box::new(stdout()),
@@ -64,7 +75,7 @@ fn own_words() -> impl Iterator<Item = String> {
 fn is_output_a_file(words: &[String]) -> bool {
     let receives = words
         .first()
-        .is_some_and(|word| word == "recv" || word == "receive");
+        .is_some_and(|word| RECV.contains(&word.as_str()));
     receives && words.iter().any(|word| word == "-")
 }
 
@@ -80,6 +91,17 @@ fn instead(error: &Error) -> Option<String> {
     };
     let (_, sentence) = INSTEAD.iter().find(|(name, _)| name == tried)?;
     Some(format!("no such command '{tried}'; {sentence}"))
+}
+
+fn instead_of_option(error: &Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(tried)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let command = words.first()?;
+    let mut options = OPTIONS.iter();
+    let (_, option, sentence) =
+        options.find(|(names, option, _)| names.contains(&command.as_str()) && option == tried)?;
+    Some(format!("{command} has no {option}: {sentence}"))
 }
 
 #[cfg(test)]
@@ -101,6 +123,28 @@ mod tests {
         let sentence = answer(&["reload"]).unwrap();
         assert!(sentence.contains("systemctl reload"), "{sentence}");
         assert!(!sentence.contains("unload"), "{sentence}");
+    }
+
+    #[test]
+    fn recv_has_no_rate_and_says_who_has() {
+        let answer = |words: &[&str]| {
+            let all = std::iter::once(&"fatpath").chain(words);
+            let error = Arguments::try_parse_from(all).err().unwrap();
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            instead_of_option(&error, &words)
+        };
+        for (command, rate) in [
+            ("recv", &["--rate", "1mbit"][..]),
+            ("receive", &["--rate=1mbit"]),
+        ] {
+            let sentence = answer(&[&[command, "host:file", "."], rate].concat()).unwrap();
+            assert!(
+                sentence.contains("give `fatpath send --rate` there"),
+                "{sentence}"
+            );
+        }
+        assert_eq!(answer(&["recv", "host:file", ".", "--nonsense"]), None);
+        assert_eq!(answer(&["model", "--rate", "1mbit"]), None);
     }
 
     #[test]

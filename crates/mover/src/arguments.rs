@@ -6,7 +6,6 @@ use crate::limits::size;
 use crate::protocol::{Carrier, Holes, LeftOut, Receives, Sends};
 use anyhow::{Result, ensure};
 use clap::Args;
-use clap::builder::ArgPredicate::IsPresent;
 use fatpath_tree::attributes::Which;
 use std::net::IpAddr;
 
@@ -49,18 +48,8 @@ pub struct BothArguments {
     /// Send at most at this rate, such as 2gbit
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub limit: Option<u64>,
-    /// Send at this rate without congestion control, while the daemon of this host permits it: the gate has to be open
-    /// (fatpath rude on --mark dscp=N), and a rule has to allow it. UDP alone carries the data then
-    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "limit")]
-    pub rate: Option<u64>,
-    /// Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8). With --rate the law of the fair
-    /// window, for when the permission ends: fp_reno, unless another one is given
-    #[arg(
-        long,
-        value_name = "LAW",
-        default_value = "fp_bbr",
-        default_value_if("rate", IsPresent, "fp_reno")
-    )]
+    /// Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8)
+    #[arg(long, value_name = "LAW", default_value = "fp_bbr")]
     pub law: String,
     /// What is asked of the transport's TCP, with the keys of a [[flow]]: detection, delayed_acks, initial_window, drop, …; may be
     /// given several times. UDP alone carries the data then
@@ -122,7 +111,11 @@ pub enum Xattrs {
     All,
 }
 
-fn rate(text: &str) -> Result<u64, String> {
+/// What an option gives in bits a second.
+///
+/// # Errors
+/// It is none, or 0.
+pub fn rate(text: &str) -> Result<u64, String> {
     let rate = fatpath_units::rate_bps(text).and_then(|rate| u64::try_from(rate).ok());
     rate.filter(|rate| *rate > 0)
         .ok_or_else(|| "give a rate, such as 2gbit".to_owned())

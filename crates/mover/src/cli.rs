@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands `fatpath send` and `fatpath recv`, as clap sees them.
 
-use crate::arguments::BothArguments;
+use crate::arguments::{BothArguments, rate};
 use crate::control::Control;
 use crate::listen::{self, Bounds, ListenArguments};
 use crate::protocol::{Agreed, Carrier, Holes, Part, Receives};
@@ -13,7 +13,8 @@ use crate::session::{Session, law};
 use crate::way::Way;
 use crate::{receive, send};
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::builder::ArgPredicate::IsPresent;
+use clap::{Arg, Args};
 use fatpath_cc::Kind;
 use fatpath_driver::BUFFER_SYSCTL;
 use fatpath_tree::{Tree, shown};
@@ -91,17 +92,29 @@ enum Ends {
 
 /// `fatpath send`.
 #[derive(Args)]
+#[command(mut_arg("law", law_with_rate))]
 pub struct SendArguments {
     /// Files, and folders with -r, or - alone: standard input; the last one is where they go: [USER@]HOST:DIR, with -
     /// [USER@]HOST:FILE; or fatpath://HOST:PORT/DIR, where a listener runs
     #[arg(value_name = "FILE", required_unless_present = "stdio", num_args = 1.., conflicts_with = "stdio")]
     pub places: Vec<OsString>,
+    /// Send at this rate without congestion control, while the daemon of this host permits it: the gate has to be open
+    /// (fatpath rude on --mark dscp=N), and a rule has to allow it. UDP alone carries the data then
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "limit")]
+    pub rate: Option<u64>,
     /// Write what happens to the flows of UDP into this directory, as `fatpath trace` does; `fatpath trace plot` draws it
     #[arg(long, value_name = "DIR")]
     pub log: Option<PathBuf>,
     #[allow(missing_docs)] // a comment would become the text of --help
     #[command(flatten)]
     pub both: BothArguments,
+}
+
+fn law_with_rate(law: Arg) -> Arg {
+    law.default_value_if("rate", IsPresent, "fp_reno").help(
+        "Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8). With --rate the law of the fair \
+         window, for when the permission ends: fp_reno, unless another one is given",
+    )
 }
 
 /// `fatpath recv`.
@@ -178,7 +191,7 @@ impl SendArguments {
     fn call(&self, target: &Place, receives: Receives, ask: Ask) -> Result<Session> {
         let part = Part::Receive(receives);
         let both = &self.both;
-        let rudely = both.rate.map(|rate_bps| Rudely { rate_bps, ask });
+        let rudely = self.rate.map(|rate_bps| Rudely { rate_bps, ask });
         let mut session = both.call_by(&target.without_path(), part, both.flows, rudely)?;
         if let Some(folder) = &self.log {
             session.log_to(folder);
@@ -193,10 +206,6 @@ impl SendArguments {
 /// The transfer cannot go on.
 pub fn run_recv(arguments: &RecvArguments) -> Result<ExitCode> {
     let (both, listening) = (&arguments.both, &arguments.listening);
-    ensure!(
-        both.rate.is_none(),
-        "--rate: the other host sends, and its daemon is to permit it: give `fatpath send --rate` there"
-    );
     if let Some(at) = listening.listen {
         return listen::run(at, listening, &both.keys, both.ports, both.json);
     }
