@@ -40,11 +40,17 @@ pub fn checked(path: &[u8]) -> Result<Vec<&[u8]>, BadName> {
             b"." | b".." => return Err(BadName::Leaves),
             name if name.contains(&0) => return Err(BadName::Nul),
             name if name.len() > NAME_BYTES => return Err(BadName::Long),
-            name if name.starts_with(OURS) => return Err(BadName::Ours),
+            name if is_ours(name) => return Err(BadName::Ours),
             _ => {}
         }
     }
     Ok(names)
+}
+
+/// Also where the file system takes names of other case for the same, as that of macOS does.
+fn is_ours(name: &[u8]) -> bool {
+    let begins = name.get(..OURS.len());
+    begins.is_some_and(|begins| begins.eq_ignore_ascii_case(OURS))
 }
 
 /// A name for people: what is no text, and what a terminal would obey, is escaped.
@@ -66,7 +72,7 @@ mod tests {
     fn hostile_names_are_refused() {
         let long = [b'a'; 256];
         let deep = [&b"a/"[..]; 2050].concat();
-        let refused: [(&[u8], BadName); 14] = [
+        let refused: [(&[u8], BadName); 15] = [
             (b"", BadName::Empty),
             (b"/etc/passwd", BadName::Empty),
             (b"a//b", BadName::Empty),
@@ -81,6 +87,7 @@ mod tests {
             (&deep, BadName::Long),
             (b".fatpath-0011.part", BadName::Ours),
             (b"a/.fatpath-x/b", BadName::Ours),
+            (b".FatPath-0011.part", BadName::Ours),
         ];
         for (path, why) in refused {
             assert_eq!(checked(path), Err(why), "{}", shown(path));
