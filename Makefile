@@ -26,7 +26,7 @@ help:
 	@echo 'make test-deb   the Debian package in a clean Debian 12 and 13: install, upgrade, remove, purge'
 	@echo 'make test-tarball  the tarball in a system without libraries: install, uninstall'
 	@echo 'make test-systemd  that, and fatpath.service in a Debian with systemd, under both kernels, in QEMU'
-	@echo 'make lint       formats, clippy, the book, the rules of the repository'
+	@echo 'make lint       formats, clippy, the mover for other systems, the book, the rules of the repository'
 	@echo 'make book       the pages of docs/ as a book, in target/book; fails when a link leads nowhere'
 	@echo 'make oldest-rust  builds with the oldest Rust that Cargo.toml permits'
 	@echo 'make bench      all benchmarks; make bench NAME=law.aimd_window_error for one'
@@ -84,6 +84,7 @@ lint: lint-but-clippy
 
 # Continuous integration has Clippy look at the workspace while it compiles the tests (.ci/clippy).
 lint-but-clippy: setup book
+	@packaging/setup.sh lint
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.c bpf/include/*.h bpf/cc/*.h
 	$(CARGO) clippy --package fatpath-api --features document --all-targets --locked -- -D warnings
@@ -91,6 +92,7 @@ lint-but-clippy: setup book
 # A check needs no libfuzzer, which takes a minute to build.
 	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target
 	$(CARGO) xtask check
+	env -u MAKEFLAGS -u MAKEOVERRIDES packaging/other-systems.sh
 	cd web && npm run --silent check
 
 book: setup

@@ -5,7 +5,7 @@
 # "browser" also what the tests of the page need, with "tests" that and the programs that judge what fatpath
 # writes: without those their tests are skipped, so that none of them stops the set-up; with "long" also Slurm, for
 # the test of packaging/slurm (make test-long); with "arm64" also what compiles for arm64 (make deb-arm64), with "rpm"
-# also rpmbuild (make rpm), with "book" also mdBook (make book).
+# also rpmbuild (make rpm), with "book" also mdBook (make book), with "lint" that and Rust for other systems.
 # Debian and Ubuntu; elsewhere it says what is missing and stops.
 set -eu
 
@@ -215,5 +215,6 @@ esac
 case "${1:-}" in
 tests) (cd "$(dirname "$0")/.." && install_judges) ;;
 book) (cd "$(dirname "$0")/.." && install_mdbook) ;;
+lint) (cd "$(dirname "$0")/.." && install_mdbook && packaging/other-systems.sh install) ;;
 esac
 build_page
