@@ -50,7 +50,7 @@ pub use drops::DropList;
 pub use figures::{ReceiverFigures, SenderFigures};
 pub use receiver::Receiver;
 pub use segment::{Ack, Block, MAX_BLOCKS, Segment, TIMESTAMPED_BLOCKS};
-pub use sender::Sender;
+pub use sender::{SendLimit, Sender};
 pub use spec::{
     Buffer, DelayedAcks, Detection, Growth, OutOfRange, RudeOff, RudeRate, RudeSpec, TcpSpec,
     WindowReduction,

@@ -18,6 +18,10 @@ const MOST_OWED_NS: u64 = 20_000_000;
 const MOST_OWED_BELOW_CEILING_NS: u64 = 4_000_000;
 const MADE_UP_PART: u64 = 4;
 
+/// A pace within an eighth of the ceiling is held back by that: a law cruises a little below the rate that it found, 10 % at
+/// most (draft-ietf-ccwg-bbr, 5.3.3.1), which the ceiling bounds when it looks for more.
+const NEAR_CEILING: u64 = 8;
+
 /// The pace of a flow.
 #[derive(Debug)]
 pub(super) struct Pacer {
@@ -124,15 +128,34 @@ impl Pacer {
         self.next_ns = self.next_ns.max(now_ns) + gap_ns;
     }
 
+    /// The ceiling is what holds the flow back: without it, the pace would be as fast, but for the little by which laws go below
+    /// what they found.
+    pub(super) fn is_at_ceiling(&self, pace: &Pace) -> bool {
+        let is_at = |ceiling: u64| {
+            let wanted = self.wanted_rate(pace);
+            wanted.is_none_or(|wanted| wanted >= ceiling - ceiling / NEAR_CEILING)
+        };
+        self.ceiling.is_some_and(is_at)
+    }
+
     fn rate_of(&self, pace: &Pace) -> Option<u64> {
-        if let Some(rate) = self.start_rate {
-            return Some(self.at_most_ceiling(rate));
-        }
-        if pace.sent_pkts < UNPACED_PKTS {
+        if self.start_rate.is_none() && pace.sent_pkts < UNPACED_PKTS {
             return self.ceiling.filter(|_| self.sends_batches());
         }
+        let rate = self.wanted_rate(pace);
+        rate.map(|rate| self.at_most_ceiling(rate))
+    }
+
+    /// Bytes a second, whatever the ceiling; `None`: it is not paced yet.
+    fn wanted_rate(&self, pace: &Pace) -> Option<u64> {
+        if let Some(rate) = self.start_rate {
+            return Some(rate);
+        }
+        if pace.sent_pkts < UNPACED_PKTS {
+            return None;
+        }
         if let Some(rate) = self.rate {
-            return Some(self.at_most_ceiling(rate));
+            return Some(rate);
         }
         let percent = if pace.is_slow_start {
             SLOW_START_PERCENT
@@ -140,7 +163,7 @@ impl Pacer {
             AVOIDANCE_PERCENT
         };
         let rate = pace.window_bytes.saturating_mul(percent * 10_000) / pace.srtt_us.max(1);
-        Some(self.at_most_ceiling(rate.max(1)))
+        Some(rate.max(1))
     }
 
     fn at_most_ceiling(&self, rate: u64) -> u64 {
@@ -208,6 +231,22 @@ mod tests {
                 .collect::<Vec<_>>(),
             [1_000_000 - 5, 1_000_000, 1_000_000]
         );
+    }
+
+    #[test]
+    fn a_pace_that_would_be_as_fast_without_it_is_held_back_by_the_ceiling() {
+        let mut pacer = Pacer::new(&spec(Some(8_000_000)));
+        let slow = Pace {
+            window_bytes: 50_000,
+            ..PACE
+        };
+        assert!(pacer.is_at_ceiling(&PACE));
+        assert!(!pacer.is_at_ceiling(&slow));
+        for (rate, is_at) in [(999_000, true), (876_000, true), (874_000, false)] {
+            pacer.set_rate(Some(rate));
+            assert_eq!(pacer.is_at_ceiling(&PACE), is_at, "{rate}");
+        }
+        assert!(!Pacer::new(&spec(None)).is_at_ceiling(&PACE));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod alarm;
 mod duplicates;
 mod ecn;
+mod limit;
 mod rate;
 mod recovery;
 mod resize;
@@ -32,6 +33,7 @@ use super::{Ack, Block, MAX_BLOCKS, Segment, SenderFigures};
 use crate::{Detection, TcpSpec};
 use alarm::{Alarm, AlarmKind};
 use ecn::EcnState;
+pub use limit::SendLimit;
 use rate::{RateFlow, delivery_rate_of};
 use recovery::Reordering;
 use rude::Rudeness;

@@ -53,7 +53,7 @@ pub use queue::{Extent, Queue, Run};
 pub use receiver::{Received, Receiver};
 pub use record::{HELLO_BYTES, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer};
 pub use seal::{KeyExhausted, Opened, Opener, Refused, Sealer};
-pub use sender::{PollError, Sender};
+pub use sender::{Limit, PollError, Sender};
 pub use spec::{Spec, SpecError};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use fatpath_link::Ecn;
-use fatpath_tcp::{DropList, Segment, SenderFigures};
+use fatpath_tcp::{DropList, Segment, SendLimit, SenderFigures};
 
 use super::close::{CloseCode, Closing};
 use super::departures::Departures;
@@ -29,6 +29,24 @@ pub enum PollError<E> {
     #[error(transparent)]
     KeyExhausted(#[from] KeyExhausted),
 }
+
+/// What keeps an end from sending more, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// All that was given has left.
+    Data,
+    /// Congestion control, by its window or its pace: the path carries no more.
+    Path,
+    /// The rate that was given.
+    Rate,
+    /// [`Spec::window_bytes`].
+    Window,
+    /// The receiver, which offers less than the window: it holds what it has not written.
+    Receiver,
+}
+
+/// A receiver that offers less than the window by an eighth holds as much; less is what arrives together.
+const MUCH_HELD: u64 = 8;
 
 /// The sending end of a connection.
 #[derive(Debug)]
@@ -470,6 +488,24 @@ impl Sender {
     /// How TCP stands; bytes are those of segments, headers of runs among them.
     pub fn figures(&self) -> SenderFigures {
         self.tcp.figures()
+    }
+
+    /// What keeps more from leaving, once [`Sender::poll_transmit`] gave nothing more.
+    pub fn limit(&self) -> Limit {
+        match self.tcp.limit() {
+            SendLimit::Program => Limit::Data,
+            SendLimit::Congestion => Limit::Path,
+            SendLimit::Rate => Limit::Rate,
+            SendLimit::PeerWindow => {
+                let figures = self.tcp.figures();
+                let held_bytes = self.window_bytes.saturating_sub(figures.peer_window_bytes);
+                let was_told = figures.delivered_pkts > 0;
+                match was_told && held_bytes > self.window_bytes / MUCH_HELD {
+                    true => Limit::Receiver,
+                    false => Limit::Window,
+                }
+            }
+        }
     }
 
     /// How long the receiver waited before it acknowledged last, microseconds.

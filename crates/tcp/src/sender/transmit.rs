@@ -124,13 +124,13 @@ impl Sender {
     }
 
     /// The data of the next new segment; 0: there is none, or it does not fit into the peer's window.
-    fn fitting_payload(&self) -> u32 {
+    pub(super) fn fitting_payload(&self) -> u32 {
         let payload_bytes = self.buffer.next_payload();
         let fits = u64::from(payload_bytes) <= self.peer_room();
         if fits { payload_bytes } else { 0 }
     }
 
-    fn peer_room(&self) -> u64 {
+    pub(super) fn peer_room(&self) -> u64 {
         let next_byte = self.figures.acked_bytes + self.board.bytes();
         self.peer_window_end.saturating_sub(next_byte)
     }
@@ -198,14 +198,18 @@ impl Sender {
     /// What follows waits until so many bytes that leave now have their time.
     pub(super) fn pace(&mut self, now_ns: u64, bytes: u32) {
         if self.pacer.is_on() {
-            let packets = self.window.cwnd_pkts.max(self.board.packets_out());
-            let pace = Pace {
-                window_bytes: u64::from(packets) * u64::from(self.mss_bytes),
-                srtt_us: self.rtt.srtt_us(),
-                is_slow_start: self.window.cwnd_pkts < self.window.ssthresh_pkts / 2,
-                sent_pkts: self.figures.sent_pkts,
-            };
+            let pace = self.pace_now();
             self.pacer.sent(now_ns, bytes, &pace);
+        }
+    }
+
+    pub(super) fn pace_now(&self) -> Pace {
+        let packets = self.window.cwnd_pkts.max(self.board.packets_out());
+        Pace {
+            window_bytes: u64::from(packets) * u64::from(self.mss_bytes),
+            srtt_us: self.rtt.srtt_us(),
+            is_slow_start: self.window.cwnd_pkts < self.window.ssthresh_pkts / 2,
+            sent_pkts: self.figures.sent_pkts,
         }
     }
 

@@ -6,7 +6,7 @@ use fatpath_link::Ecn;
 use super::super::{Block, Receiver, Segment};
 use super::channel::Channel;
 use super::traces::{MS, RTT, bytes, losing, spec};
-use crate::{Buffer, TcpSpec};
+use crate::{Buffer, SendLimit, TcpSpec};
 use fatpath_cc::{Idle, Start};
 
 /// An application-limited window does not grow (RFC 7661).
@@ -37,6 +37,32 @@ fn the_peers_window_bounds_the_flight() {
         "{:?}",
         channel.sender.figures()
     );
+}
+
+/// What holds a sender back in the middle of a transfer, as RFC 4898 has it.
+#[test]
+fn a_sender_knows_what_holds_it_back() {
+    let limit_of = |spec: &TcpSpec| {
+        let mut channel = losing(spec, &[]);
+        channel.write(bytes(1000));
+        channel.run(5 * RTT + RTT / 2);
+        assert!(!channel.sender.is_done());
+        let limit = channel.sender.limit();
+        channel.run(u64::MAX);
+        assert_eq!(channel.sender.limit(), SendLimit::Program);
+        limit
+    };
+    assert_eq!(limit_of(&spec()), SendLimit::Congestion);
+    let of_window = TcpSpec {
+        receive_buffer: Buffer::Fixed(bytes(30)),
+        ..spec()
+    };
+    assert_eq!(limit_of(&of_window), SendLimit::PeerWindow);
+    let of_rate = TcpSpec {
+        pacing_rate_bps: Some(bytes(20) * 8 * 1_000_000_000 / RTT),
+        ..spec()
+    };
+    assert_eq!(limit_of(&of_rate), SendLimit::Rate);
 }
 
 /// A program that reads nothing closes the window; when it has read much, the sender hears of it.
