@@ -6,7 +6,7 @@
 use crate::beside::{Quiet, silent_beside};
 use crate::receive::wait_all as wait_to_receive;
 use crate::send::wait_all as wait_to_send;
-use crate::{LATE, RecvEnd, SendEnd, Sink, Source, StepError};
+use crate::{LATE, RecvEnd, SendEnd, Sink, Source, StepError, Waits};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, Queue};
 use std::time::{Duration, Instant};
@@ -30,10 +30,14 @@ pub struct SendFlows {
     /// How many were given up, and how they stood.
     given_up: usize,
     given_up_figures: SenderFigures,
+    waits: Waits,
 }
 
 /// The receiving ends.
-pub struct RecvFlows(Vec<RecvEnd>);
+pub struct RecvFlows {
+    flows: Vec<RecvEnd>,
+    waited_ns: u64,
+}
 
 impl SendFlows {
     /// Of these flows, one at least.
@@ -44,7 +48,18 @@ impl SendFlows {
             lost: Queue::default(),
             given_up: 0,
             given_up_figures: SenderFigures::default(),
+            waits: Waits::default(),
         }
+    }
+
+    /// For how long steps waited, and for what, since this was asked last.
+    pub fn take_waits(&mut self) -> Waits {
+        std::mem::take(&mut self.waits)
+    }
+
+    /// Of that, for how long all that was given had left, nanoseconds: it is not given again.
+    pub fn take_data_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.waits.data_ns)
     }
 
     /// This is to be sent, after what was given before.
@@ -139,7 +154,10 @@ impl SendFlows {
             self.peer_is_alive(); // it may have spoken by any flow while the source stood
         }
         if !has_worked {
+            let begun = Instant::now();
             wait_to_send(&mut self.flows, wait)?;
+            let limits = self.flows.iter().map(SendEnd::limit);
+            self.waits.add(limits, begun.elapsed().as_nanos() as u64);
         }
         Ok(())
     }
@@ -207,12 +225,20 @@ impl SendFlows {
 impl RecvFlows {
     /// Of these flows, one at least.
     pub fn new(flows: Vec<RecvEnd>) -> RecvFlows {
-        RecvFlows(flows)
+        RecvFlows {
+            flows,
+            waited_ns: 0,
+        }
+    }
+
+    /// For how long steps waited for something to arrive, since this was asked last, nanoseconds.
+    pub fn take_waited_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.waited_ns)
     }
 
     /// When something that verifies came last by any flow, or the program said that the other end lives.
     pub fn heard(&self) -> Instant {
-        newest(self.0.iter().map(RecvEnd::heard))
+        newest(self.flows.iter().map(RecvEnd::heard))
     }
 
     /// A step of each flow; waits for at most `wait` when nothing had arrived.
@@ -221,11 +247,13 @@ impl RecvFlows {
     /// One of them cannot go on.
     pub fn step(&mut self, sink: &mut impl Sink, wait: Duration) -> Result<(), StepError> {
         let mut has_arrived = false;
-        for (number, flow) in self.0.iter_mut().enumerate() {
+        for (number, flow) in self.flows.iter_mut().enumerate() {
             has_arrived |= flow.work(number, sink)?;
         }
         if !has_arrived {
-            wait_to_receive(&self.0, wait)?;
+            let begun = Instant::now();
+            wait_to_receive(&self.flows, wait)?;
+            self.waited_ns += begun.elapsed().as_nanos() as u64;
         }
         Ok(())
     }

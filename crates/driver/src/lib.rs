@@ -20,6 +20,8 @@ mod send;
 mod socket;
 mod system;
 pub mod tcp;
+mod thread_time;
+mod waits;
 
 use fatpath_transport::{CloseCode, Refused, Run, frame::Write};
 use std::net::SocketAddr;
@@ -31,6 +33,8 @@ pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};
 pub use system::BUFFER_SYSCTL;
+pub use thread_time::{Reading, Spent, ThreadClock};
+pub use waits::Waits;
 
 /// An end whose source or sink took so long did not listen meanwhile: silence of the other one does not count.
 const LATE: Duration = Duration::from_millis(100);

@@ -3,7 +3,9 @@
 
 use crate::{LATE, Socket, Source, StepError, socket, system};
 use fatpath_tcp::SenderFigures;
-use fatpath_transport::{CloseCode, Ecn, Extent, FlowSecret, PollError, Sender, Spec, SpecError};
+use fatpath_transport::{
+    CloseCode, Ecn, Extent, FlowSecret, Limit, PollError, Sender, Spec, SpecError,
+};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -149,6 +151,14 @@ impl SendEnd {
     /// How TCP stands.
     pub fn figures(&self) -> SenderFigures {
         self.sender.figures()
+    }
+
+    /// What keeps more from leaving, after a step that sent all that could.
+    pub(crate) fn limit(&self) -> Limit {
+        match self.is_held {
+            true => Limit::Path, // which begins with the device
+            false => self.sender.limit(),
+        }
     }
 
     fn now_ns(&self) -> u64 {

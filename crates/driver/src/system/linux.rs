@@ -2,6 +2,7 @@
 //! Linux.
 
 use super::{ConnectionFigures, option};
+use crate::waits::Chronograph;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
@@ -57,6 +58,12 @@ pub(crate) fn figures(stream: &TcpStream) -> Option<ConnectionFigures> {
         timeouts: info.tcpi_retransmits,
         sent_pkts: info.tcpi_segs_out.into(),
         retransmits: info.tcpi_total_retrans.into(),
+        chronograph: Chronograph {
+            busy_us: info.tcpi_busy_time,
+            rwnd_limited_us: info.tcpi_rwnd_limited,
+            sndbuf_limited_us: info.tcpi_sndbuf_limited,
+        },
+        is_paced_to_limit: info.tcpi_pacing_rate >= info.tcpi_max_pacing_rate,
     })
 }
 

@@ -11,6 +11,7 @@ mod option;
 #[cfg(not(target_os = "linux"))]
 mod other;
 
+use crate::waits::Chronograph;
 #[cfg(target_os = "linux")]
 pub use linux::*;
 #[cfg(not(target_os = "linux"))]
@@ -28,4 +29,8 @@ pub(crate) struct ConnectionFigures {
     pub sent_pkts: u64,
     /// Those of them that left again.
     pub retransmits: u64,
+    /// Where its time went.
+    pub chronograph: Chronograph,
+    /// It is paced at the rate that it may have at most.
+    pub is_paced_to_limit: bool,
 }

@@ -5,6 +5,7 @@ use super::Role;
 use crate::StepError;
 use crate::socket::wait_for;
 use crate::system::{self, ConnectionFigures};
+use crate::waits::Chronograph;
 use fatpath_transport::{
     Extent, KeyExhausted, MOST_RECORD_BYTES, Record, RecordOpener, RecordSealer,
 };
@@ -78,6 +79,12 @@ impl Connection {
     pub fn rtt(&self) -> Duration {
         self.figures()
             .map_or(Duration::ZERO, |figures| figures.srtt)
+    }
+
+    /// Where the kernel says that its time went.
+    pub(super) fn chronograph(&self) -> Chronograph {
+        let figures = self.figures();
+        figures.map_or(Chronograph::default(), |figures| figures.chronograph)
     }
 
     pub(super) fn figures(&self) -> Option<ConnectionFigures> {

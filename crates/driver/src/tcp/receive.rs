@@ -16,6 +16,7 @@ pub struct RecvEnd {
     connections: Vec<Connection>,
     most_held_bytes: u64,
     hello_at: Instant,
+    waited_ns: u64,
 }
 
 impl RecvEnd {
@@ -25,6 +26,7 @@ impl RecvEnd {
             connections,
             most_held_bytes: MOST_HELD_BYTES,
             hello_at: Instant::now(),
+            waited_ns: 0,
         }
     }
 
@@ -32,6 +34,16 @@ impl RecvEnd {
     pub fn holding(mut self, most_bytes: u64) -> RecvEnd {
         self.most_held_bytes = most_bytes.clamp(1, MOST_HELD_BYTES);
         self
+    }
+
+    /// What may wait in memory, bytes, beside what arrives at once.
+    pub fn most_held_bytes(&self) -> u64 {
+        self.most_held_bytes
+    }
+
+    /// For how long steps waited for something to arrive, or for room at the sink, since this was asked last, nanoseconds.
+    pub fn take_waited_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.waited_ns)
     }
 
     /// When something that verifies came last, or the program said that the other end lives; until then, when this end began.
@@ -50,7 +62,9 @@ impl RecvEnd {
         self.greet()?;
         if !has_arrived {
             let hello = self.hello_at.saturating_duration_since(Instant::now());
+            let begun = Instant::now();
             wait(&self.connections, most.min(hello), has_room)?;
+            self.waited_ns += begun.elapsed().as_nanos() as u64;
         }
         Ok(())
     }

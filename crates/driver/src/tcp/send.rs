@@ -3,7 +3,8 @@
 
 use super::connection::{Connection, each, newest, wait};
 use crate::beside::{Quiet, silent_beside};
-use crate::{LATE, Source, StepError};
+use crate::waits::Chronograph;
+use crate::{LATE, Source, StepError, Waits};
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent, Queue, Record};
 use std::io;
@@ -24,6 +25,11 @@ pub struct SendEnd {
     /// How many ended or were given up, and how they stood.
     given_up: usize,
     given_up_figures: SenderFigures,
+    waits: Waits,
+    /// Waits of connections that had something to send, which the kernel's chronograph divides: as it was when that was done
+    /// last.
+    undivided_ns: u64,
+    chronograph: Chronograph,
 }
 
 impl SendEnd {
@@ -50,6 +56,9 @@ impl SendEnd {
             closed_by_peer: None,
             given_up: 0,
             given_up_figures: SenderFigures::default(),
+            waits: Waits::default(),
+            undivided_ns: 0,
+            chronograph: Chronograph::default(),
         };
         end.share_limit()?;
         Ok(end)
@@ -144,9 +153,47 @@ impl SendEnd {
         }
         self.judge_silence()?;
         if !has_moved {
-            wait(&self.connections, most, true)?;
+            self.wait(most)?;
         }
         Ok(())
+    }
+
+    fn wait(&mut self, most: Duration) -> io::Result<()> {
+        let begun = Instant::now();
+        let has_data = !self.connections.iter().all(Connection::is_idle);
+        wait(&self.connections, most, true)?;
+        let waited_ns = begun.elapsed().as_nanos() as u64;
+        match has_data {
+            true => self.undivided_ns += waited_ns,
+            false => self.waits.data_ns += waited_ns,
+        }
+        Ok(())
+    }
+
+    /// For how long steps waited, and for what, since this was asked last. It asks the kernel of each connection: some times a
+    /// second are enough.
+    pub fn take_waits(&mut self) -> Waits {
+        let connections = self.connections.iter().map(Connection::chronograph);
+        let now = connections.fold(Chronograph::default(), Chronograph::with);
+        let passed = now.since(std::mem::replace(&mut self.chronograph, now));
+        let waited_ns = std::mem::take(&mut self.undivided_ns);
+        let is_at_limit = self.is_at_limit();
+        self.waits.divide(waited_ns, passed, is_at_limit);
+        std::mem::take(&mut self.waits)
+    }
+
+    /// Of that, for how long all that was given had left, nanoseconds: it is not given again.
+    pub fn take_data_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.waits.data_ns)
+    }
+
+    /// The kernel paces as the limit says.
+    fn is_at_limit(&self) -> bool {
+        let is_at = |connection: &Connection| {
+            let figures = connection.figures();
+            figures.is_some_and(|figures| figures.is_paced_to_limit)
+        };
+        self.limit_bps.is_some() && self.connections.iter().any(is_at)
     }
 
     fn receive(&mut self) -> Result<bool, StepError> {
