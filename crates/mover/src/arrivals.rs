@@ -3,7 +3,7 @@
 //! the thread that writes. What waits counts against the sender's window, so that memory is bounded (`--window` by UDP; by
 //! TCP `fatpath_driver::tcp` says how much), and a disk that does not keep up holds the sender back as a slow reader does.
 
-use fatpath_driver::{RecvFlows, Sink, StepError, tcp};
+use fatpath_driver::{RecvFlows, Sink, Spent, StepError, ThreadClock, tcp};
 use fatpath_transport::frame::Write;
 use std::io;
 use std::mem::size_of;
@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_millis(5);
 /// Written between two looks at the control channel, and what one call of the carrier gave beyond that.
 const AT_ONCE_BYTES: u64 = 4 << 20;
+/// The disk is behind where so much of what may wait for it does: a sixteenth, half of what the sender takes for much.
+const MUCH_HELD: u64 = 16;
+/// A thread that waits for less than a twentieth of its time hardly keeps up.
+const MOST_OVERRUN: u64 = 20;
 /// Buffers that are kept to be filled again: 2 MiB each at most, as one call gives no more.
 const MOST_SPARE: usize = 8;
 
@@ -31,6 +35,9 @@ pub struct RecvEnd {
     spare: mpsc::SyncSender<Chunk>,
     shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
+    /// What waits to be written, at most.
+    most_held_bytes: u64,
+    waited: Duration,
 }
 
 /// What both threads know.
@@ -40,6 +47,8 @@ struct Shared {
     begun: Instant,
     /// When the other end was heard last, from `begun` on.
     heard_us: AtomicU64,
+    /// For how long the thread that reads the network hardly waited.
+    overrun_us: AtomicU64,
     is_over: AtomicBool,
 }
 
@@ -59,12 +68,13 @@ struct Place {
 }
 
 impl RecvEnd {
-    /// Starts the thread; `flows`: how many flows of UDP there are.
-    pub fn start(ends: Ends, flows: usize) -> RecvEnd {
+    /// Starts the thread; `flows`: how many flows of UDP there are; `most_held_bytes`: what waits to be written, at most.
+    pub fn start(ends: Ends, flows: usize, most_held_bytes: u64) -> RecvEnd {
         let shared = Arc::new(Shared {
             held_bytes: (0..flows.max(1)).map(|_| AtomicU64::new(0)).collect(),
             begun: Instant::now(),
             heard_us: AtomicU64::new(0),
+            overrun_us: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
         });
         let (give, chunks) = mpsc::channel();
@@ -80,7 +90,26 @@ impl RecvEnd {
             spare,
             shared,
             thread,
+            most_held_bytes,
+            waited: Duration::ZERO,
         }
+    }
+
+    /// Much of what may wait to be written does.
+    pub fn holds_much(&self) -> bool {
+        let held_bytes = self.shared.held_bytes.iter();
+        let held_bytes: u64 = held_bytes.map(|held| held.load(Ordering::Relaxed)).sum();
+        held_bytes > self.most_held_bytes / MUCH_HELD
+    }
+
+    /// For how long steps waited for something to arrive, since this was asked last, nanoseconds.
+    pub fn take_waited_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.waited).as_nanos() as u64
+    }
+
+    /// For how long the thread that reads the network hardly had to wait, so far, microseconds.
+    pub fn overrun_us(&self) -> u64 {
+        self.shared.overrun_us.load(Ordering::Relaxed)
     }
 
     /// When the other end was heard last.
@@ -99,7 +128,10 @@ impl RecvEnd {
         mut write: impl FnMut(&[Write<'_>]),
     ) -> Result<(), StepError> {
         let mut bytes = 0;
-        let mut next = match self.chunks.recv_timeout(wait) {
+        let begun = Instant::now();
+        let received = self.chunks.recv_timeout(wait);
+        self.waited += begun.elapsed();
+        let mut next = match received {
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 return Err(
                     io::Error::other("the thread that reads the network has failed").into(),
@@ -156,11 +188,21 @@ struct Queue {
 
 impl Queue {
     fn run(mut self, mut ends: Ends) {
+        let (mut clock, mut waited_ns) = (ThreadClock::start(), 0);
         while !self.shared.is_over.load(Ordering::Relaxed) {
             let (stepped, heard) = match &mut ends {
                 Ends::Udp(end) => (end.step(&mut self, WAIT), end.heard()),
                 Ends::Tcp(end) => (end.step(&mut self, WAIT), end.heard()),
             };
+            waited_ns += match &mut ends {
+                Ends::Udp(end) => end.take_waited_ns(),
+                Ends::Tcp(end) => end.take_waited_ns(),
+            };
+            if clock.is_due() {
+                let overrun_us = overrun_us(&clock.take(std::mem::take(&mut waited_ns)));
+                let so_far_us = &self.shared.overrun_us;
+                so_far_us.fetch_add(overrun_us, Ordering::Relaxed);
+            }
             let heard = heard.saturating_duration_since(self.shared.begun);
             let heard_us = &self.shared.heard_us;
             heard_us.store(heard.as_micros() as u64, Ordering::Relaxed);
@@ -169,6 +211,15 @@ impl Queue {
                 return;
             }
         }
+    }
+}
+
+/// Of what was spent, if there was hardly any wait, all.
+fn overrun_us(spent: &Spent) -> u64 {
+    let all_ns = spent.waited_ns + spent.worked_ns + spent.stood_ns;
+    match spent.waited_ns < all_ns / MOST_OVERRUN {
+        true => all_ns / 1000,
+        false => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 //! see. `arrivals.rs` is the other end's.
 
 use anyhow::Result;
-use fatpath_driver::{SendFlows, Source, StepError, tcp};
+use fatpath_driver::{SendFlows, Source, StepError, Waits, tcp};
 use fatpath_flow::Log;
 use fatpath_tcp::SenderFigures;
 use fatpath_transport::{CloseCode, Extent};
@@ -62,6 +62,30 @@ impl SendEnd {
         match self {
             SendEnd::Udp(end, _) => end.lowest(),
             SendEnd::Tcp(end) => end.lowest(),
+        }
+    }
+
+    /// All that was given has arrived.
+    pub fn is_done(&self) -> bool {
+        match self {
+            SendEnd::Udp(end, _) => end.is_done(),
+            SendEnd::Tcp(end) => end.is_done(),
+        }
+    }
+
+    /// For how long steps waited as all that was given had left, since this was asked last, nanoseconds.
+    pub fn take_data_ns(&mut self) -> u64 {
+        match self {
+            SendEnd::Udp(end, _) => end.take_data_ns(),
+            SendEnd::Tcp(end) => end.take_data_ns(),
+        }
+    }
+
+    /// For how long they waited for what else, since this was asked last.
+    pub fn take_waits(&mut self) -> Waits {
+        match self {
+            SendEnd::Udp(end, _) => end.take_waits(),
+            SendEnd::Tcp(end) => end.take_waits(),
         }
     }
 

@@ -23,10 +23,12 @@
 
 mod arguments;
 mod arrivals;
+mod bottleneck;
 mod by_key;
 mod carrier;
 pub mod cli;
 mod control;
+mod hashing;
 mod journal;
 mod knobs;
 mod limits;

@@ -5,22 +5,24 @@
 //! ```text
 //! caller  Hello ─►  ◄─ Ready  called     (the path is tried)     Start ─►
 //! sender  Entries, Problems, Holes, Ended, Checksums, Figures, Finished ─►  receiver
-//! sender  ◄─ Answers, Problems  receiver
+//! sender  ◄─ Answers, Problems, Times  receiver
 //! sender  ◄─ Deleted, Problems, Finished  receiver     (its answer to Finished)
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 
 mod bounds;
+mod times;
 
 pub use bounds::MOST_ITEMS;
 use bounds::is_bounded;
 use fatpath_tree::attributes::{Attribute, Which};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
+pub use times::{ReceiverTimes, SenderTimes};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 /// The numbers of messages that begin with the version are no higher.
 const LAST_WITH_VERSION: u32 = 1;
 
@@ -69,6 +71,8 @@ pub enum Message {
         /// The first of them, in all messages together.
         paths: Vec<Vec<u8>>,
     },
+    /// What keeps the receiver.
+    Times(ReceiverTimes),
 }
 
 /// What the data go by.
@@ -368,6 +372,8 @@ pub struct Figures {
     pub silent_flows: u16,
     /// UDP payload of a full datagram; 0 by TCP.
     pub datagram_bytes: u16,
+    /// Where its time went.
+    pub times: SenderTimes,
 }
 
 /// Why a message could not be read.

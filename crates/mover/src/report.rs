@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
 
-use crate::protocol::{Carrier, Figures, Outcome, Problem};
+use crate::bottleneck::{Limit, LimitTimes};
+use crate::protocol::{Carrier, Figures, Outcome, Problem, ReceiverTimes, SenderTimes};
 use crate::way::Way;
 use fatpath_tree::shown;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 pub const MOST_LISTED: usize = 10_000;
 /// What is listed of a path or a reason, characters.
 const MOST_SHOWN: usize = 4096;
+/// What held back a transfer of less is not told to people, seconds.
+const LEAST_TOLD_S: f64 = 1.0;
 /// How often the line is drawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
@@ -58,6 +61,10 @@ pub struct Report {
     pub is_rude: bool,
     /// When and why congestion control came back; nothing if it did not.
     pub became_polite: Option<BecamePolite>,
+    /// What held the transfer back for longest; nothing where no data went.
+    pub limited_by: Option<Limit>,
+    /// For how long it and others did, from the first data to the last answer, seconds.
+    pub limit_times_s: Option<LimitTimes>,
     /// Nothing was written: it is what would be.
     pub is_dry: bool,
     /// This end has given the files, and the other one stored them.
@@ -68,6 +75,11 @@ pub struct Report {
     pub deletions: Vec<String>,
     /// Why the session ended before its time; nothing if it did not.
     pub errors: Vec<SessionError>,
+    /// What both ends told of their times.
+    #[serde(skip)]
+    pub sender_times: SenderTimes,
+    #[serde(skip)]
+    pub receiver_times: ReceiverTimes,
     #[serde(skip)]
     begun: Instant,
     #[serde(skip)]
@@ -122,11 +134,15 @@ impl Report {
             marked_pkts: 0,
             is_rude: false,
             became_polite: None,
+            limited_by: None,
+            limit_times_s: None,
             is_dry,
             is_given: false,
             failures: vec![],
             deletions: vec![],
             errors: vec![],
+            sender_times: SenderTimes::default(),
+            receiver_times: ReceiverTimes::default(),
             begun: Instant::now(),
             most_listed: MOST_LISTED,
         }
@@ -187,6 +203,7 @@ impl Report {
         self.retransmits = figures.retransmits;
         self.marked_pkts = figures.marked_pkts;
         self.silent_flows = figures.silent_flows;
+        self.sender_times = figures.times;
         self.datagram_bytes = (figures.datagram_bytes > 0).then_some(figures.datagram_bytes);
     }
 
@@ -240,6 +257,18 @@ impl Report {
     pub fn end(&mut self) {
         self.seconds = self.begun.elapsed().as_secs_f64();
         self.rate_bps = self.bytes as f64 * 8.0 / self.seconds;
+        let carrier = self.carrier.unwrap_or(Carrier::Udp);
+        self.limit_times_s = LimitTimes::of(&self.sender_times, &self.receiver_times, carrier);
+        self.limited_by = self.limit_times_s.map(|times| times.most());
+    }
+
+    /// What held it back, of a transfer that lasted.
+    fn shown_limit(&self) -> String {
+        let times = self.limit_times_s.zip(self.carrier);
+        let lasted = times.filter(|(times, _)| times.total_s() >= LEAST_TOLD_S);
+        lasted.map_or(String::new(), |(times, carrier)| {
+            format!("\n{}", times.sentence(carrier))
+        })
     }
 
     /// Datagrams sent again, of all.
@@ -292,13 +321,14 @@ impl Report {
         }
         let rate = show_rate(self.rate_bps as u64);
         lines.push(format!(
-            "{}; {} in {:.1} s, {rate}{}; {:.2} % sent again, round trip {}",
+            "{}; {} in {:.1} s, {rate}{}; {:.2} % sent again, round trip {}{}",
             parts.join(", "),
             show_bytes(self.bytes),
             self.seconds,
             self.shown_way(),
             100.0 * self.loss(),
             show_time(self.rtt_us.into()),
+            self.shown_limit(),
         ));
         lines.join("\n")
     }

@@ -198,6 +198,7 @@ impl Session {
     /// The specification is out of range.
     pub fn into_receiver(self) -> Result<(Control, RecvEnd)> {
         let count = self.way.flows();
+        let mut most_held_bytes = self.spec.window_bytes;
         let ends = match self.way {
             Way::Udp(udp) => {
                 let spec = shared(self.spec, count);
@@ -207,11 +208,12 @@ impl Session {
                 Ends::Udp(RecvFlows::new(flows.collect::<Result<_, _>>()?))
             }
             Way::Tcp(connections) => {
-                let end = tcp::RecvEnd::new(connections);
-                Ends::Tcp(end.holding(self.spec.window_bytes))
+                let end = tcp::RecvEnd::new(connections).holding(self.spec.window_bytes);
+                most_held_bytes = end.most_held_bytes();
+                Ends::Tcp(end)
             }
         };
-        Ok((self.control, RecvEnd::start(ends, count)))
+        Ok((self.control, RecvEnd::start(ends, count, most_held_bytes)))
     }
 }
 

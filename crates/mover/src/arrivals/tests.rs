@@ -76,7 +76,7 @@ fn by_udp(count: usize) -> (SendEnd, RecvEnd) {
     let receiver = Ends::Udp(RecvFlows::new(receivers));
     (
         SendEnd::Udp(SendFlows::new(senders), None),
-        RecvEnd::start(receiver, count),
+        RecvEnd::start(receiver, count, 1 << 20),
     )
 }
 
@@ -95,7 +95,7 @@ fn by_tcp(most_held_bytes: u64) -> (SendEnd, RecvEnd) {
     let receiver = tcp::RecvEnd::new(listener.into_connections()).holding(most_held_bytes);
     (
         SendEnd::Tcp(sender.unwrap()),
-        RecvEnd::start(Ends::Tcp(receiver), 0),
+        RecvEnd::start(Ends::Tcp(receiver), 0, 1 << 20),
     )
 }
 

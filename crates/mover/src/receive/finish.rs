@@ -4,6 +4,7 @@
 
 use super::part::Part;
 use super::store::{self, Finished};
+use crate::hashing::Hashing;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -49,6 +50,7 @@ pub struct Threads {
     store: mpsc::Sender<store::Ask>,
     is_given_up: Arc<AtomicBool>,
     beginnings: Arc<AtomicUsize>,
+    hashing: Arc<Hashing>,
     threads: [thread::JoinHandle<()>; 2],
 }
 
@@ -60,8 +62,10 @@ impl Threads {
         let is_given_up = Arc::new(AtomicBool::new(false));
         let (store, storing) = store::start(answer.clone(), is_given_up.clone());
         let beginnings = Arc::new(AtomicUsize::new(0));
+        let hashing = Arc::new(Hashing::default());
         let mut finisher = Finisher {
             beginnings: beginnings.clone(),
+            hashing_now: hashing.clone(),
             answer,
             store: store.clone(),
             is_given_up: is_given_up.clone(),
@@ -76,6 +80,7 @@ impl Threads {
             store,
             is_given_up,
             beginnings,
+            hashing,
             threads: [finishing, storing],
         };
         (threads, answered)
@@ -84,6 +89,11 @@ impl Threads {
     /// The beginning of a file may be given to be hashed: few wait.
     pub fn hash_early(&self) -> bool {
         self.beginnings.load(Ordering::Relaxed) < MOST_BEGINNINGS
+    }
+
+    /// What they have to do of files that are whole is hashing, and waits for no disk.
+    pub fn hashes(&self) -> bool {
+        self.hashing.is_busy() && !self.hashing.waits_for_disk()
     }
 
     /// Asks them.
@@ -128,6 +138,8 @@ impl Threads {
 struct Finisher {
     /// Asked for, and not hashed.
     beginnings: Arc<AtomicUsize>,
+    /// What it does, for the thread that writes.
+    hashing_now: Arc<Hashing>,
     answer: mpsc::Sender<Finished>,
     store: mpsc::Sender<store::Ask>,
     is_given_up: Arc<AtomicBool>,
@@ -184,6 +196,11 @@ impl Finisher {
     }
 
     fn hash(&mut self, object: u32, file: &File, until: u64) -> io::Result<()> {
+        let shown = self.hashing_now.clone();
+        shown.busy(|| self.hash_on(object, file, until))
+    }
+
+    fn hash_on(&mut self, object: u32, file: &File, until: u64) -> io::Result<()> {
         let (hasher, at) = self.hashing.entry(object).or_default();
         while *at < until {
             if self.is_given_up.load(Ordering::Relaxed) {
@@ -191,7 +208,7 @@ impl Finisher {
             }
             let most = (until - *at).min(self.buffer.len() as u64) as usize;
             let bytes = &mut self.buffer[..most];
-            file.read_exact_at(bytes, *at)?;
+            self.hashing_now.read(|| file.read_exact_at(bytes, *at))?;
             hasher.update(bytes);
             *at += most as u64;
         }

@@ -7,6 +7,7 @@ mod output;
 mod part;
 mod store;
 mod target;
+mod times;
 
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
@@ -28,6 +29,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use store::Finished;
 use target::{Prepared, Target};
+use times::{Account, Behind, Finishing, Into};
 
 /// How long a step waits when nothing happens; control messages wait as long.
 const WAIT: Duration = Duration::from_millis(5);
@@ -40,6 +42,8 @@ const NOTE_EVERY: Duration = Duration::from_millis(100);
 const SYNC_EVERY: Duration = Duration::from_secs(2);
 /// What the attributes of one message's entries take in memory, at most.
 const MOST_BEYOND: usize = 2 << 20;
+/// How often the other end is told what keeps this one.
+const TIMES_EVERY: Duration = Duration::from_millis(500);
 /// A message with more stretches than this is told alone.
 const MANY_RANGES: usize = 100;
 
@@ -84,6 +88,8 @@ pub fn run(
         synced: Instant::now(),
         named_bytes: 0,
         there_bytes: 0,
+        account: Account::start(Into::Files),
+        told: Instant::now(),
     };
     let ended = receiving.all(report, progress);
     let Receiving {
@@ -141,6 +147,9 @@ struct Receiving {
     /// Bytes of all files that were named, and of these what was there before.
     named_bytes: u64,
     there_bytes: u64,
+    account: Account,
+    /// When the other end was told what keeps this one.
+    told: Instant,
 }
 
 impl Receiving {
@@ -157,10 +166,14 @@ impl Receiving {
             let write = |writes: &[Write<'_>]| writes.iter().for_each(|write| parts.write(write));
             let stepped = self.end.step(WAIT, write);
             stepped.map_err(|error| self.control.cause_of(error))?;
+            self.keep_account();
             self.pass_on(report);
             self.keep_journals();
             self.tell_problems(report);
             self.tell();
+            if self.told.elapsed() >= TIMES_EVERY && self.control.has_room() {
+                self.tell_times(report);
+            }
             report.moved_bytes = self.parts.bytes;
             progress.show(
                 self.there_bytes + self.parts.bytes,
@@ -168,6 +181,27 @@ impl Receiving {
                 report,
             );
         }
+    }
+
+    fn keep_account(&mut self) {
+        let behind = Behind {
+            holds_much: self.end.holds_much(),
+            has_backlog: !self.backlog.is_empty(),
+        };
+        let has_whole = self.open > self.parts.parts.len();
+        let finishing = match has_whole || !self.parts.ready.is_empty() {
+            false => Finishing::Nothing,
+            true if self.threads.hashes() => Finishing::Processor,
+            true => Finishing::Disk,
+        };
+        let waited_ns = self.end.take_waited_ns();
+        self.account.stepped(behind, finishing, waited_ns);
+    }
+
+    fn tell_times(&mut self, report: &mut Report) {
+        self.told = Instant::now();
+        report.receiver_times = self.account.times(self.end.overrun_us());
+        self.control.say(Message::Times(report.receiver_times));
     }
 
     /// Says whether it was the last.
@@ -236,6 +270,7 @@ impl Receiving {
 
     /// What fails after the last file is told too.
     fn finish(&mut self, report: &mut Report) {
+        self.tell_times(report);
         self.delete(report);
         self.target.finish();
         self.tell_problems(report);

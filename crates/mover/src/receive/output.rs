@@ -2,6 +2,8 @@
 //! One file to standard output: in order, so that what arrives ahead of a hole waits in memory, no more than the window. What
 //! has gone out cannot be taken back, and is compared with what the sender read at the end.
 
+use super::TIMES_EVERY;
+use super::times::{Account, Behind, Finishing, Into};
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
 use crate::protocol::{Answer, Entry, Kind, Message, Outcome};
@@ -13,7 +15,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a step waits when nothing happens; control messages wait as long.
 const WAIT: Duration = Duration::from_millis(5);
@@ -43,6 +45,8 @@ pub fn run(
         stream: Stream::new(output, most_held),
         is_answered: false,
         checksum: None,
+        account: Account::start(Into::Output),
+        told: Instant::now(),
     };
     let ended = receiving.all(name, report, progress);
     let last = ended.as_ref().err();
@@ -58,6 +62,8 @@ struct Receiving<W: Write> {
     is_answered: bool,
     /// What the sender read, or why it could not.
     checksum: Option<Result<[u8; 32], String>>,
+    account: Account,
+    told: Instant,
 }
 
 impl<W: Write + AsFd> Receiving<W> {
@@ -87,6 +93,7 @@ impl<W: Write + AsFd> Receiving<W> {
                             "the other end ends before the file has an answer"
                         );
                         note_nothing(self.stream.object, name, report);
+                        self.tell_times(report);
                         self.control.say(Message::Finished);
                         return Ok(());
                     }
@@ -97,9 +104,28 @@ impl<W: Write + AsFd> Receiving<W> {
             let stepped = self.end.step(WAIT, |writes| stream.take(writes));
             stepped.map_err(|error| self.control.cause_of(error))?;
             self.judge(name, report);
+            self.keep_account();
+            if self.told.elapsed() >= TIMES_EVERY && self.control.has_room() {
+                self.tell_times(report);
+            }
             report.moved_bytes = self.stream.next;
             progress.show(self.stream.next, self.stream.size, report);
         }
+    }
+
+    fn keep_account(&mut self) {
+        let behind = Behind {
+            holds_much: self.end.holds_much(),
+            has_backlog: self.stream.object.is_some() && self.stream.next == self.stream.size,
+        };
+        let waited_ns = self.end.take_waited_ns();
+        self.account.stepped(behind, Finishing::Nothing, waited_ns);
+    }
+
+    fn tell_times(&mut self, report: &mut Report) {
+        self.told = Instant::now();
+        report.receiver_times = self.account.times(self.end.overrun_us());
+        self.control.say(Message::Times(report.receiver_times));
     }
 
     fn take(&mut self, entry: Entry, name: &[u8]) -> Result<()> {

@@ -120,6 +120,12 @@ impl Input {
         }))
     }
 
+    /// More of it is wanted, and is not read.
+    pub fn is_late(&self) -> bool {
+        let has_room = (self.kept.len() as u64) < self.most_kept;
+        self.object.is_some() && !self.has_ended && has_room
+    }
+
     /// All before this byte has arrived.
     pub fn forget(&mut self, before: u64) {
         let count = before.saturating_sub(self.from) as usize;

@@ -3,6 +3,7 @@
 
 mod input;
 mod source;
+mod times;
 mod walk;
 
 use crate::carrier::SendEnd;
@@ -23,6 +24,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use times::{Account, Idle};
 use walk::Walked;
 
 pub use walk::own_name;
@@ -93,6 +95,7 @@ pub fn run(
         attribute_bytes: 0,
         named_bytes: 0,
         settled_bytes: 0,
+        account: Account::default(),
     };
     let done = sending
         .all(report, progress)
@@ -134,6 +137,7 @@ struct Sending {
     /// Bytes of all files that were named, and of those that have a final answer.
     named_bytes: u64,
     settled_bytes: u64,
+    account: Account,
 }
 
 impl Sending {
@@ -149,6 +153,7 @@ impl Sending {
                     Message::Problems(problems) => problems
                         .iter()
                         .for_each(|problem| report.note_problem(problem)),
+                    Message::Times(times) => report.receiver_times = times,
                     Message::Busy => self.end.peer_is_alive(),
                     _ => bail!("the other end says what a receiver does not say"),
                 }
@@ -156,8 +161,12 @@ impl Sending {
             self.follow_permission(report);
             self.top_up(report);
             self.take_input(report);
+            if report.moved_bytes > 0 && self.account.begin() {
+                self.end.take_waits(); // for nothing that was to be sent
+            }
             let stepped = self.end.step(&mut self.files, WAIT);
             stepped.map_err(|error| self.control.cause_of(error))?;
+            self.keep_account();
             self.tell_checksums();
             if self.told.elapsed() >= FIGURES_EVERY && self.control.has_room() {
                 self.figures(report);
@@ -176,6 +185,35 @@ impl Sending {
             );
         }
         Ok(())
+    }
+
+    fn keep_account(&mut self) {
+        let idle_ns = self.end.take_data_ns();
+        if idle_ns > 0 {
+            self.account.idled(self.idle(), idle_ns);
+        }
+        if self.account.is_due() {
+            self.account.settle(&self.end.take_waits());
+        }
+    }
+
+    /// Why there is nothing to send.
+    fn idle(&self) -> Idle {
+        let mut found = self.found.values();
+        let is_asked =
+            !self.queue.is_empty() || found.any(|found| found.is_file && !found.is_wanted);
+        let has_room = self.control.has_room() && self.found.len() < MOST_UNANSWERED;
+        let hashing = &self.files.hashing;
+        match &self.files.input {
+            Some(input) if input.is_late() => Idle::Source,
+            // What is queued has no file that may be opened.
+            _ if is_asked => Idle::Answers,
+            _ if self.walked.is_some() && has_room => Idle::Source,
+            _ if !self.end.is_done() => Idle::Path,
+            _ if hashing.waits_for_disk() => Idle::Disk,
+            _ if hashing.is_busy() => Idle::Processor,
+            _ => Idle::Answers,
+        }
     }
 
     /// A sender that this host does not permit any more to go without congestion control goes on with it.
@@ -392,6 +430,7 @@ impl Sending {
 
     fn figures(&mut self, report: &mut Report) {
         self.told = Instant::now();
+        self.account.settle(&self.end.take_waits());
         let figures = self.end.figures();
         let figures = Figures {
             rtt_us: figures.srtt_us,
@@ -400,6 +439,7 @@ impl Sending {
             marked_pkts: figures.marked_pkts,
             silent_flows: self.end.given_up() as u16,
             datagram_bytes: self.end.datagram_bytes(),
+            times: self.account.times(),
         };
         report.note_figures(&figures);
         self.control.say(Message::Figures(figures));
@@ -416,6 +456,7 @@ impl Sending {
                     .iter()
                     .for_each(|problem| report.note_problem(problem)),
                 Message::Deleted { count, paths } => report.note_deleted(count, &paths),
+                Message::Times(times) => report.receiver_times = times,
                 Message::Busy => {}
                 Message::Finished => return Ok(()),
                 _ => bail!("the other end says what a receiver does not say"),

@@ -6,6 +6,7 @@
 //! or it fails.
 
 use super::input::{Ended, Input};
+use crate::hashing::Hashing;
 use crate::protocol::Checksum;
 use fatpath_driver::Source;
 use fatpath_transport::Run;
@@ -59,8 +60,10 @@ pub struct Files {
     pub tells_holes: bool,
     /// What is no file, and is sent by itself.
     pub input: Option<Input>,
-    hashing: mpsc::Sender<ToHash>,
+    to_hash: mpsc::Sender<ToHash>,
     hashed: mpsc::Receiver<Checksum>,
+    /// What the thread does that hashes.
+    pub hashing: Arc<Hashing>,
 }
 
 struct ToHash {
@@ -73,16 +76,19 @@ impl Files {
     /// Of `tree`, to be read by so many flows.
     pub fn new(tree: Arc<Tree>, flows: usize) -> Files {
         let chunks = if flows > 1 { CHUNKS_OF_FLOW * flows } else { 1 };
-        let (hashing, to_hash) = mpsc::channel::<ToHash>();
+        let (to_hash, asked) = mpsc::channel::<ToHash>();
         let (done, hashed) = mpsc::channel();
+        let hashing = Arc::new(Hashing::default());
+        let shown = hashing.clone();
         thread::spawn(move || {
             for ToHash {
                 object,
                 file,
                 identity,
-            } in to_hash
+            } in asked
             {
-                let blake3 = hash(&file, &identity).map_err(|error| error.to_string());
+                let blake3 = shown.busy(|| hash(&file, &identity, &shown));
+                let blake3 = blake3.map_err(|error| error.to_string());
                 if done.send(Checksum { object, blake3 }).is_err() {
                     break;
                 }
@@ -95,8 +101,9 @@ impl Files {
             checksums: vec![],
             tells_holes: false,
             input: None,
-            hashing,
+            to_hash,
             hashed,
+            hashing,
         }
     }
 
@@ -114,7 +121,7 @@ impl Files {
                     file: file.clone(),
                     identity,
                 };
-                self.hashing.send(to_hash).map_err(io::Error::other)?;
+                self.to_hash.send(to_hash).map_err(io::Error::other)?;
             }
             Ok((file, has_holes, is_whole))
         });
@@ -299,11 +306,11 @@ impl SourceFile {
     }
 }
 
-fn hash(file: &File, identity: &Identity) -> io::Result<[u8; 32]> {
+fn hash(file: &File, identity: &Identity, shown: &Hashing) -> io::Result<[u8; 32]> {
     let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
     let mut bytes = vec![0; 1 << 20];
     loop {
-        let read = file.read_at(&mut bytes, at)?;
+        let read = shown.read(|| file.read_at(&mut bytes, at))?;
         if read == 0 {
             break;
         }
