@@ -151,6 +151,33 @@ fn an_end_that_falls_silent_is_given_up_and_the_transfer_goes_on_later() {
     }
 }
 
+/// All has arrived, and the disk does not sync it for longer than all else takes.
+#[test]
+fn a_receiver_that_waits_for_its_disk_is_what_held_the_transfer_back() {
+    const BYTES: usize = 6 << 20;
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut disk = Disk::new(folder.path());
+    let file = folder.path().join("file");
+    fs::write(&file, content(BYTES)).unwrap();
+    let begun = Instant::now();
+    disk.stand();
+    let arguments = ["send", text(&file), &target(&disk.top)];
+    let mut sender = started(&mut mover(folder.path(), &arguments));
+    until("all to arrive", || {
+        assert!(is_running(&mut sender));
+        part_bytes(&disk.top).filter(|(_, bytes)| *bytes >= BYTES as u64)
+    });
+    let stands = begun.elapsed() + STANDS;
+    until("the disk to stand for longer than all else took", || {
+        (begun.elapsed() > 2 * stands).then_some(())
+    });
+    disk.go_on();
+    let report = report(&sender.wait_with_output().unwrap());
+    assert_eq!(report["limited_by"], "receiver_disk", "{report}");
+    same(&file, &disk.top.join("file"));
+}
+
 /// It runs no more, though its parent may not have asked for its status.
 fn has_ended(process: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

@@ -15,8 +15,8 @@ const PACKAGES: [&str; 2] = ["crates/cli", "crates/kernel"];
 /// captures a browser, top a terminal, Slurm itself: a guest
 /// has none. `why` has two tests of the command line; its long one goes over a path. `auto` learns what a path is like, and the
 /// path of such a processor drops what it should carry. `capture` and `capture_kernel` go over paths, and need tshark and tcpdump. What `archive`, `command_line`,
-/// `listen`, `listen_bounds`, `measure`, `mover`, `mover_carriers`, `mover_delete`, `mover_ends`, `mover_keeps`, `responder`, `rude_datagrams` and `traces` ask is the same of any kernel; `service` bounds capabilities by an option of setpriv that a guest's busybox lacks.
-const LEFT_OUT: [&str; 32] = [
+/// `listen`, `listen_bounds`, `measure`, `mover`, `mover_carriers`, `mover_delete`, `mover_ends`, `mover_keeps`, `mover_limits`, `responder`, `rude_datagrams` and `traces` ask is the same of any kernel; `service` bounds capabilities by an option of setpriv that a guest's busybox lacks.
+const LEFT_OUT: [&str; 33] = [
     "archive",
     "auto",
     "capture",
@@ -35,6 +35,7 @@ const LEFT_OUT: [&str; 32] = [
     "mover_delete",
     "mover_ends",
     "mover_keeps",
+    "mover_limits",
     "page",
     "phases",
     "responder",
