@@ -264,7 +264,7 @@ fn receive_to_output(
     let (places, names) = named(places)?;
     let sends = Part::Send(both.sends(paths(&places)));
     let session = both.call_by(&places[0], sends, Some(1), None)?;
-    *report = Report::new(false); // the time of logging in is not the transfer's
+    *report = Report::new(false).telling(!both.quiet); // the time of logging in is not the transfer's
     receive::run_to_output(session, &names[0], raw_stdout()?, report, progress)
 }
 
@@ -384,7 +384,7 @@ impl BothArguments {
         ends: Ends,
         work: impl FnOnce(&mut Report, &mut Progress) -> Result<()>,
     ) -> Result<ExitCode> {
-        let mut report = Report::new(self.dry_run);
+        let mut report = Report::new(self.dry_run).telling(!self.quiet);
         let is_shown = !self.quiet && stderr().is_terminal();
         let mut progress = Progress::new(is_shown, ends != Ends::Input);
         let done = work(&mut report, &mut progress);

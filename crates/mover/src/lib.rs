@@ -28,6 +28,7 @@ mod by_key;
 mod carrier;
 pub mod cli;
 mod control;
+mod disk;
 mod hashing;
 mod journal;
 mod knobs;

@@ -7,6 +7,7 @@
 //! sender  Entries, Problems, Holes, Ended, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers, Problems, Times  receiver
 //! sender  ◄─ Deleted, Problems, Finished  receiver     (its answer to Finished)
+//! either  Disk: how fast it is, before much goes
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 
@@ -18,7 +19,7 @@ use bounds::is_bounded;
 use fatpath_tree::attributes::{Attribute, Which};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-pub use times::{ReceiverTimes, SenderTimes};
+pub use times::{DiskFigures, ReceiverTimes, SenderTimes};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
@@ -73,6 +74,8 @@ pub enum Message {
     },
     /// What keeps the receiver.
     Times(ReceiverTimes),
+    /// How fast this end's disk is.
+    Disk(DiskFigures),
 }
 
 /// What the data go by.
@@ -490,6 +493,47 @@ mod tests {
         texts.prop_map(|(name, value)| Attribute { name, value })
     }
 
+    fn figures() -> impl Strategy<Value = Message> {
+        let sender = any::<[u64; 8]>().prop_map(|us| SenderTimes {
+            source_us: us[0],
+            disk_us: us[1],
+            processor_us: us[2],
+            rate_us: us[3],
+            path_us: us[4],
+            window_us: us[5],
+            receiver_us: us[6],
+            answers_us: us[7],
+        });
+        let figures = (any::<(u32, u64, u64, u64, u16, u16)>(), sender);
+        let receiver = any::<[u64; 6]>().prop_map(|us| ReceiverTimes {
+            disk_us: us[0],
+            processor_us: us[1],
+            output_us: us[2],
+            finish_disk_us: us[3],
+            finish_processor_us: us[4],
+            overrun_us: us[5],
+        });
+        prop_oneof![
+            figures.prop_map(|(counts, times)| Message::Figures(Figures {
+                rtt_us: counts.0,
+                sent_pkts: counts.1,
+                retransmits: counts.2,
+                marked_pkts: counts.3,
+                silent_flows: counts.4,
+                datagram_bytes: counts.5,
+                times,
+            })),
+            receiver.prop_map(Message::Times),
+            any::<[u64; 3]>().prop_map(|[bytes, from_memory_bytes, took_us]| {
+                Message::Disk(DiskFigures {
+                    bytes,
+                    from_memory_bytes,
+                    took_us,
+                })
+            }),
+        ]
+    }
+
     fn hole() -> impl Strategy<Value = Hole> {
         let numbers = any::<(u32, u64, u64)>();
         numbers.prop_map(|(object, from, until)| Hole {
@@ -504,10 +548,11 @@ mod tests {
         fn messages_are_read_as_they_were_written(
             entries in prop::collection::vec(entry(), 0..20),
             holes in prop::collection::vec(hole(), 0..20),
+            figures in figures(),
             cut in any::<prop::sample::Index>(),
         ) {
             let deleted = Message::Deleted { count: cut.index(9) as u64, paths: entries.iter().map(|entry| entry.path.clone()).collect() };
-            let messages = [Message::Entries(entries), Message::Holes(holes), deleted, Message::Finished];
+            let messages = [Message::Entries(entries), Message::Holes(holes), deleted, figures, Message::Finished];
             let mut bytes = Vec::new();
             messages.iter().for_each(|message| write(&mut bytes, message).unwrap());
             let mut channel = &bytes[..];
@@ -557,6 +602,22 @@ mod tests {
             );
             assert!(error.to_string().contains(&both), "{error}");
         }
+    }
+
+    #[test]
+    fn a_disk_has_a_rate_unless_memory_answered() {
+        let rate_bps = |bytes, from_memory_bytes, took_us| {
+            let figures = DiskFigures {
+                bytes,
+                from_memory_bytes,
+                took_us,
+            };
+            figures.rate_bps()
+        };
+        assert_eq!(rate_bps(1_000_000, 0, 100_000), Some(80_000_000));
+        assert_eq!(rate_bps(1_000_000, 500_001, 100_000), None);
+        assert_eq!(rate_bps(0, 0, 0), None);
+        assert_eq!(rate_bps(u64::MAX, 0, 0), Some(u64::MAX));
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
 
 use crate::bottleneck::{Limit, LimitTimes};
-use crate::protocol::{Carrier, Figures, Outcome, Problem, ReceiverTimes, SenderTimes};
-use crate::way::Way;
+use crate::protocol::{
+    Carrier, DiskFigures, Figures, Outcome, Problem, ReceiverTimes, SenderTimes,
+};
+use crate::session::Session;
 use fatpath_tree::shown;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -61,6 +63,11 @@ pub struct Report {
     pub is_rude: bool,
     /// When and why congestion control came back; nothing if it did not.
     pub became_polite: Option<BecamePolite>,
+    /// How fast files were read at the sender before a transfer of 1 GiB and more, bits a second; nothing where it was not
+    /// measured, or most of what was read was in memory.
+    pub sender_disk_bps: Option<u64>,
+    /// How fast the receiver wrote and synced before it.
+    pub receiver_disk_bps: Option<u64>,
     /// What held the transfer back for longest; nothing where no data went.
     pub limited_by: Option<Limit>,
     /// For how long it and others did, from the first data to the last answer, seconds.
@@ -80,6 +87,11 @@ pub struct Report {
     pub sender_times: SenderTimes,
     #[serde(skip)]
     pub receiver_times: ReceiverTimes,
+    #[serde(skip)]
+    limit_bps: Option<u64>,
+    /// What is known at the beginning is told to people.
+    #[serde(skip)]
+    tells: bool,
     #[serde(skip)]
     begun: Instant,
     #[serde(skip)]
@@ -134,6 +146,8 @@ impl Report {
             marked_pkts: 0,
             is_rude: false,
             became_polite: None,
+            sender_disk_bps: None,
+            receiver_disk_bps: None,
             limited_by: None,
             limit_times_s: None,
             is_dry,
@@ -143,9 +157,17 @@ impl Report {
             errors: vec![],
             sender_times: SenderTimes::default(),
             receiver_times: ReceiverTimes::default(),
+            limit_bps: None,
+            tells: false,
             begun: Instant::now(),
             most_listed: MOST_LISTED,
         }
+    }
+
+    /// What is known at the beginning is told on standard error, or not.
+    pub fn telling(mut self, is_wanted: bool) -> Report {
+        self.tells = is_wanted;
+        self
     }
 
     /// No more failures than this are listed.
@@ -190,8 +212,10 @@ impl Report {
         }
     }
 
-    /// What carries the data.
-    pub fn note_way(&mut self, way: &Way) {
+    /// What carries the data, and how fast it may.
+    pub fn note_session(&mut self, session: &Session) {
+        let way = session.way();
+        self.limit_bps = session.limit_bps();
         (self.carrier, self.flows) = (Some(way.carrier()), way.flows());
         self.train_bps = way.train_bps();
     }
@@ -205,6 +229,42 @@ impl Report {
         self.silent_flows = figures.silent_flows;
         self.sender_times = figures.times;
         self.datagram_bytes = (figures.datagram_bytes > 0).then_some(figures.datagram_bytes);
+    }
+
+    /// How fast the sender reads.
+    pub fn note_sender_disk(&mut self, figures: DiskFigures) {
+        self.sender_disk_bps = figures.rate_bps();
+        self.tell_disk("files are read at the sender", self.sender_disk_bps);
+    }
+
+    /// How fast the receiver writes.
+    pub fn note_receiver_disk(&mut self, figures: DiskFigures) {
+        self.receiver_disk_bps = figures.rate_bps();
+        self.tell_disk("the receiver's disk writes", self.receiver_disk_bps);
+    }
+
+    fn tell_disk(&self, what: &str, disk_bps: Option<u64>) {
+        if let Some(slow) = self.slow_disk(what, disk_bps).filter(|_| self.tells) {
+            eprintln!("fatpath: warning: {slow}");
+        }
+    }
+
+    /// A disk that is slower than the path, or than what may be sent, is going to be what holds the transfer back.
+    fn slow_disk(&self, what: &str, disk_bps: Option<u64>) -> Option<String> {
+        let bounds = [
+            (self.train_bps, "the path carries about"),
+            (self.limit_bps, "--limit allows"),
+        ];
+        let bounds = bounds
+            .into_iter()
+            .filter_map(|(bps, who)| Some((bps?, who)));
+        let (least_bps, who) = bounds.min()?;
+        let disk_bps = disk_bps.filter(|disk_bps| *disk_bps < least_bps)?;
+        Some(format!(
+            "{what} at {}, and {who} {}: the disk will hold the transfer back",
+            show_rate(disk_bps),
+            show_rate(least_bps)
+        ))
     }
 
     /// From now on it has congestion control, which is said once.
@@ -397,5 +457,29 @@ impl Progress {
     /// Takes the line away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_slower_than_all_else_is_told() {
+        let mut report = Report::new(false);
+        let slow = |report: &Report, mbps: u64| {
+            report.slow_disk("the receiver's disk writes", Some(mbps * 1_000_000))
+        };
+        assert_eq!(slow(&report, 1), None, "nothing to compare with");
+        report.train_bps = Some(900_000_000);
+        let told = slow(&report, 400);
+        let expected = "the receiver's disk writes at 400 Mb/s, and the path carries about 900 Mb/s: the disk will hold the \
+                        transfer back";
+        assert_eq!(told.as_deref(), Some(expected));
+        assert_eq!(slow(&report, 901), None);
+        report.limit_bps = Some(300_000_000);
+        assert_eq!(slow(&report, 400), None, "the limit will be");
+        assert!(slow(&report, 200).is_some_and(|told| told.contains("--limit allows 300 Mb/s")));
+        assert_eq!(report.slow_disk("", None), None);
     }
 }

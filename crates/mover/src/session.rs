@@ -137,6 +137,11 @@ impl Session {
         self.spec.window_bytes
     }
 
+    /// The most that the sender sends, bits a second.
+    pub fn limit_bps(&self) -> Option<u64> {
+        self.agreed.limit_bps
+    }
+
     /// What happens to the flows is to be written to files of this folder.
     pub fn log_to(&mut self, folder: &Path) {
         self.log = Some(folder.to_owned());

@@ -41,3 +41,24 @@ pub struct ReceiverTimes {
     /// The thread that reads the network never had to wait.
     pub overrun_us: u64,
 }
+
+/// What was measured of a disk before a large transfer: read where the files are, or written and synced where they go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskFigures {
+    /// Bytes.
+    pub bytes: u64,
+    /// Of these, what was read and was in memory already.
+    pub from_memory_bytes: u64,
+    /// How long that took, microseconds.
+    pub took_us: u64,
+}
+
+impl DiskFigures {
+    /// Bits a second; `None`: most of it was in memory, and tells nothing of the disk.
+    pub fn rate_bps(&self) -> Option<u64> {
+        let tells = self.bytes > 0 && self.from_memory_bytes <= self.bytes / 2;
+        let bits = 8_000_000 * u128::from(self.bytes);
+        let rate_bps = bits / u128::from(self.took_us.max(1));
+        tells.then(|| u64::try_from(rate_bps).unwrap_or(u64::MAX))
+    }
+}

@@ -11,6 +11,7 @@ mod times;
 
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
+use crate::disk::{LARGE_BYTES, Measuring};
 use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
 use crate::protocol::{
     Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Problem, Receives,
@@ -23,7 +24,7 @@ use fatpath_tree::attributes::weight_bytes;
 use fatpath_tree::delete::Deleted;
 use finish::{Ask, Threads};
 pub use output::run as run_to_output;
-use part::{ENDLESS, Parts};
+use part::{ENDLESS, Part, Parts};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<()> {
     let most_open = open_files();
-    report.note_way(session.way());
+    report.note_session(&session);
     let (control, end) = session.into_receiver()?;
     let takes_holes = receives.sparse;
     let target = match Target::open(receives) {
@@ -90,6 +91,8 @@ pub fn run(
         there_bytes: 0,
         account: Account::start(Into::Files),
         told: Instant::now(),
+        wanted_bytes: 0,
+        measuring: None,
     };
     let ended = receiving.all(report, progress);
     let Receiving {
@@ -150,6 +153,9 @@ struct Receiving {
     account: Account,
     /// When the other end was told what keeps this one.
     told: Instant,
+    /// Of files, so far.
+    wanted_bytes: u64,
+    measuring: Option<Measuring>,
 }
 
 impl Receiving {
@@ -171,6 +177,7 @@ impl Receiving {
             self.keep_journals();
             self.tell_problems(report);
             self.tell();
+            self.tell_disk(report);
             if self.told.elapsed() >= TIMES_EVERY && self.control.has_room() {
                 self.tell_times(report);
             }
@@ -254,6 +261,7 @@ impl Receiving {
                 .into_iter()
                 .for_each(|checksum| self.check(checksum, report)),
             Message::Figures(figures) => report.note_figures(&figures),
+            Message::Disk(figures) => report.note_sender_disk(figures),
             Message::Finished => {
                 ensure!(
                     self.named.is_empty(),
@@ -363,9 +371,27 @@ impl Receiving {
                 if part.is_whole() {
                     self.parts.ready.push(object);
                 }
+                self.measure_disk(&part, &wanted);
                 self.parts.parts.insert(object, part);
                 self.answer(object, Outcome::Wanted(wanted), report);
             }
+        }
+    }
+
+    /// While the other end reads that much is wanted, this one writes something to where it goes.
+    fn measure_disk(&mut self, part: &Part, wanted: &[(u64, u64)]) {
+        let bytes = wanted.iter().map(|(from, until)| until - from);
+        let is_stream = part.spec.size == ENDLESS;
+        self.wanted_bytes += if is_stream { 0 } else { bytes.sum() };
+        if self.measuring.is_none() && self.wanted_bytes >= LARGE_BYTES {
+            self.measuring = Some(Measuring::writes(part.spec.folder.clone()));
+        }
+    }
+
+    fn tell_disk(&mut self, report: &mut Report) {
+        if let Some(figures) = self.measuring.as_ref().and_then(Measuring::take) {
+            report.note_receiver_disk(figures);
+            self.control.say(Message::Disk(figures));
         }
     }
 

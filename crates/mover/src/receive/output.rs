@@ -36,7 +36,7 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<()> {
     let most_held = session.window_bytes();
-    report.note_way(session.way());
+    report.note_session(&session);
     let (mut control, end) = session.into_receiver()?;
     control.nothing_is_kept();
     let mut receiving = Receiving {
@@ -86,6 +86,7 @@ impl<W: Write + AsFd> Receiving<W> {
                         }
                     }
                     Message::Figures(figures) => report.note_figures(&figures),
+                    Message::Disk(figures) => report.note_sender_disk(figures),
                     Message::Busy => {}
                     Message::Finished => {
                         ensure!(

@@ -8,6 +8,7 @@ mod walk;
 
 use crate::carrier::SendEnd;
 use crate::control::Control;
+use crate::disk::{LARGE_BYTES, MOST_FILES, Measuring};
 use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
 use crate::protocol::{
     Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
@@ -19,8 +20,9 @@ use anyhow::{Context, Result, bail, ensure};
 use fatpath_transport::Extent;
 use fatpath_tree::Tree;
 use fatpath_tree::attributes::weight_bytes;
-use source::{Files, Found};
+use source::{Files, Found, READING};
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -70,7 +72,7 @@ pub fn run(
             (walked, Arc::new(Tree::Everywhere), Some(input))
         }
     };
-    report.note_way(session.way());
+    report.note_session(&session);
     report.is_given = true;
     let (mut control, end, permission) = session.into_sender()?;
     report.is_rude = permission.is_some();
@@ -96,6 +98,8 @@ pub fn run(
         named_bytes: 0,
         settled_bytes: 0,
         account: Account::default(),
+        beginnings: vec![],
+        measuring: None,
     };
     let done = sending
         .all(report, progress)
@@ -138,6 +142,9 @@ struct Sending {
     named_bytes: u64,
     settled_bytes: u64,
     account: Account,
+    /// The first files that were found, to measure the disk by.
+    beginnings: Vec<PathBuf>,
+    measuring: Option<Measuring>,
 }
 
 impl Sending {
@@ -154,6 +161,7 @@ impl Sending {
                         .iter()
                         .for_each(|problem| report.note_problem(problem)),
                     Message::Times(times) => report.receiver_times = times,
+                    Message::Disk(figures) => report.note_receiver_disk(figures),
                     Message::Busy => self.end.peer_is_alive(),
                     _ => bail!("the other end says what a receiver does not say"),
                 }
@@ -250,6 +258,9 @@ impl Sending {
                         _ => 0,
                     };
                     self.named_bytes += size;
+                    if size > 0 && self.beginnings.len() < MOST_FILES {
+                        self.beginnings.push(path.clone());
+                    }
                     let weight_bytes = weight_bytes(&entry.attributes);
                     attribute_bytes += weight_bytes;
                     self.attribute_bytes += weight_bytes;
@@ -281,7 +292,26 @@ impl Sending {
         if !entries.is_empty() {
             self.control.say(Message::Entries(entries));
         }
+        self.measure_disk(report);
         Ok(())
+    }
+
+    /// While the other end reads the names of much, this one reads the beginning of that.
+    fn measure_disk(&mut self, report: &mut Report) {
+        if self.measuring.is_none() && self.named_bytes >= LARGE_BYTES && self.is_of_files() {
+            let mut paths = std::mem::take(&mut self.beginnings).into_iter();
+            let tree = self.files.tree.clone();
+            let open = move || paths.next().map(|path| tree.open(&path, READING));
+            self.measuring = Some(Measuring::reads(open));
+        }
+        if let Some(figures) = self.measuring.as_ref().and_then(Measuring::take) {
+            report.note_sender_disk(figures);
+            self.control.say(Message::Disk(figures));
+        }
+    }
+
+    fn is_of_files(&self) -> bool {
+        self.files.input.is_none()
     }
 
     fn take(&mut self, answer: Answer, report: &mut Report) -> Result<()> {
@@ -457,6 +487,7 @@ impl Sending {
                     .for_each(|problem| report.note_problem(problem)),
                 Message::Deleted { count, paths } => report.note_deleted(count, &paths),
                 Message::Times(times) => report.receiver_times = times,
+                Message::Disk(figures) => report.note_receiver_disk(figures),
                 Message::Busy => {}
                 Message::Finished => return Ok(()),
                 _ => bail!("the other end says what a receiver does not say"),

@@ -26,6 +26,9 @@ const CHUNK_BYTES: u64 = 128 << 10;
 /// Chunks that are kept for each flow beside others: as far as they are apart.
 const CHUNKS_OF_FLOW: usize = 4;
 
+/// What was a file may be a pipe by now, which an opening would wait for.
+pub const READING: OFlags = (OFlags::RDONLY.union(OFlags::NONBLOCK)).union(OFlags::NOCTTY);
+
 const CHANGED: &str = "it changed while it was being sent";
 
 /// One file.
@@ -51,7 +54,7 @@ struct Chunk {
 
 /// The files that are being sent.
 pub struct Files {
-    tree: Arc<Tree>,
+    pub tree: Arc<Tree>,
     files: HashMap<u32, SourceFile>,
     /// What was read last, the newest first: a flow that is behind others finds there what they passed over.
     chunks: VecDeque<Chunk>,
@@ -151,9 +154,7 @@ impl Files {
 
     /// Opens what was found, and nothing that has taken its place.
     fn open_same(&self, found: &Found) -> io::Result<File> {
-        // What was a file may be a pipe by now, which an opening would wait for.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = self.tree.open(&found.path, flags)?;
+        let file = self.tree.open(&found.path, READING)?;
         match Identity::of(&file.metadata()?) == found.identity {
             true => Ok(file),
             false => Err(io::Error::other(CHANGED)),
