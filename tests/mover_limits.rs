@@ -42,7 +42,7 @@ fn the_path_the_rate_and_the_window_are_told_apart() {
     let lab = Lab::up("limits", "rate = '50mbit'\ndelay = '40ms'\nqueue = '1bdp'");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
-    fs::write(&file, content(12 << 20)).unwrap();
+    fs::write(&file, content(6 << 20)).unwrap();
     let (udp, tcp) = (["--carrier", "udp"], ["--carrier", "tcp"]);
     for carrier in [udp, tcp] {
         let report = sent(&lab, &file, &carrier);

@@ -38,6 +38,7 @@ pub struct RecvEnd {
     /// What waits to be written, at most.
     most_held_bytes: u64,
     waited: Duration,
+    held_much: bool,
 }
 
 /// What both threads know.
@@ -92,11 +93,16 @@ impl RecvEnd {
             thread,
             most_held_bytes,
             waited: Duration::ZERO,
+            held_much: false,
         }
     }
 
-    /// Much of what may wait to be written does.
-    pub fn holds_much(&self) -> bool {
+    /// Much of what may wait to be written did, before some of it was written, since this was asked last.
+    pub fn take_held_much(&mut self) -> bool {
+        std::mem::take(&mut self.held_much)
+    }
+
+    fn holds_much(&self) -> bool {
         let held_bytes = self.shared.held_bytes.iter();
         let held_bytes: u64 = held_bytes.map(|held| held.load(Ordering::Relaxed)).sum();
         held_bytes > self.most_held_bytes / MUCH_HELD
@@ -141,6 +147,7 @@ impl RecvEnd {
         };
         while let Some(chunk) = next {
             let chunk = chunk?;
+            self.held_much |= self.holds_much();
             write(&chunk.writes());
             bytes += chunk.held_bytes();
             self.is_written(chunk);

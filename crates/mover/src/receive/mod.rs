@@ -192,7 +192,7 @@ impl Receiving {
 
     fn keep_account(&mut self) {
         let behind = Behind {
-            holds_much: self.end.holds_much(),
+            holds_much: self.end.take_held_much(),
             has_backlog: !self.backlog.is_empty(),
         };
         let has_whole = self.open > self.parts.parts.len();

@@ -116,7 +116,7 @@ impl<W: Write + AsFd> Receiving<W> {
 
     fn keep_account(&mut self) {
         let behind = Behind {
-            holds_much: self.end.holds_much(),
+            holds_much: self.end.take_held_much(),
             has_backlog: self.stream.object.is_some() && self.stream.next == self.stream.size,
         };
         let waited_ns = self.end.take_waited_ns();
