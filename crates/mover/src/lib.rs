@@ -23,14 +23,10 @@
 
 mod arguments;
 mod arrivals;
-mod bottleneck;
 mod by_key;
 mod carrier;
 pub mod cli;
 mod control;
-mod disk;
-mod hashing;
-mod journal;
 mod knobs;
 mod limits;
 mod listen;
@@ -48,5 +44,5 @@ pub use rude::Ask;
 
 /// What reads bytes of others, for the fuzz target `control`.
 pub mod fuzzed {
-    pub use crate::journal::{Header, Recovered, recover};
+    pub use fatpath_tree::journal::{Header, Recovered, recover};
 }

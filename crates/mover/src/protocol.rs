@@ -12,14 +12,13 @@
 //! ```
 
 mod bounds;
-mod times;
 
 pub use bounds::MOST_ITEMS;
 use bounds::is_bounded;
+pub use fatpath_bottleneck::{DiskFigures, ReceiverTimes, SenderTimes};
 use fatpath_tree::attributes::{Attribute, Which};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-pub use times::{DiskFigures, ReceiverTimes, SenderTimes};
 
 /// Of this protocol. Ends of other versions refuse each other, and say so: in every version [`Message::Hello`] and
 /// [`Message::Ready`] keep their numbers and begin with the version, and [`Message::Failure`] is as it is.
@@ -602,22 +601,6 @@ mod tests {
             );
             assert!(error.to_string().contains(&both), "{error}");
         }
-    }
-
-    #[test]
-    fn a_disk_has_a_rate_unless_memory_answered() {
-        let rate_bps = |bytes, from_memory_bytes, took_us| {
-            let figures = DiskFigures {
-                bytes,
-                from_memory_bytes,
-                took_us,
-            };
-            figures.rate_bps()
-        };
-        assert_eq!(rate_bps(1_000_000, 0, 100_000), Some(80_000_000));
-        assert_eq!(rate_bps(1_000_000, 500_001, 100_000), None);
-        assert_eq!(rate_bps(0, 0, 0), None);
-        assert_eq!(rate_bps(u64::MAX, 0, 0), Some(u64::MAX));
     }
 
     #[test]

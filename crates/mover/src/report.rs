@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of a transfer, and how it goes meanwhile: for people, and as JSON.
 
-use crate::bottleneck::{Limit, LimitTimes};
 use crate::protocol::{
     Carrier, DiskFigures, Figures, Outcome, Problem, ReceiverTimes, SenderTimes,
 };
 use crate::session::Session;
+use fatpath_bottleneck::{Limit, LimitTimes};
 use fatpath_tree::shown;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -317,17 +317,18 @@ impl Report {
     pub fn end(&mut self) {
         self.seconds = self.begun.elapsed().as_secs_f64();
         self.rate_bps = self.bytes as f64 * 8.0 / self.seconds;
-        let carrier = self.carrier.unwrap_or(Carrier::Udp);
-        self.limit_times_s = LimitTimes::of(&self.sender_times, &self.receiver_times, carrier);
+        let by_tcp = self.carrier == Some(Carrier::Tcp);
+        self.limit_times_s = LimitTimes::of(&self.sender_times, &self.receiver_times, by_tcp);
         self.limited_by = self.limit_times_s.map(|times| times.most());
     }
 
     /// What held it back, of a transfer that lasted.
     fn shown_limit(&self) -> String {
-        let times = self.limit_times_s.zip(self.carrier);
-        let lasted = times.filter(|(times, _)| times.total_s() >= LEAST_TOLD_S);
-        lasted.map_or(String::new(), |(times, carrier)| {
-            format!("\n{}", times.sentence(carrier))
+        let lasted = |times: &LimitTimes| times.total_s() >= LEAST_TOLD_S;
+        let times = self.limit_times_s.filter(lasted);
+        times.map_or(String::new(), |times| {
+            let by_tcp = self.carrier == Some(Carrier::Tcp);
+            format!("\n{}", times.sentence(by_tcp))
         })
     }
 

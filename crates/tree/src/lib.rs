@@ -9,6 +9,7 @@ mod case;
 pub mod delete;
 pub mod holes;
 mod identity;
+pub mod journal;
 pub mod links;
 mod names;
 pub mod own;

@@ -4,7 +4,7 @@
 
 use super::part::Part;
 use super::store::{self, Finished};
-use crate::hashing::Hashing;
+use fatpath_bottleneck::hashing::Hashing;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;

@@ -7,11 +7,9 @@ mod output;
 mod part;
 mod store;
 mod target;
-mod times;
 
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
-use crate::disk::{LARGE_BYTES, Measuring};
 use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
 use crate::protocol::{
     Answer, Checksum, Entry, Kind, MOST_ITEMS, Message, Outcome, Problem, Receives,
@@ -19,6 +17,8 @@ use crate::protocol::{
 use crate::report::{MOST_LISTED, Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
+use fatpath_bottleneck::disk::{LARGE_BYTES, Measuring};
+use fatpath_bottleneck::receiver::{Account, Behind, Finishing, Into};
 use fatpath_transport::frame::Write;
 use fatpath_tree::attributes::weight_bytes;
 use fatpath_tree::delete::Deleted;
@@ -30,7 +30,6 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use store::Finished;
 use target::{Prepared, Target};
-use times::{Account, Behind, Finishing, Into};
 
 /// How long a step waits when nothing happens; control messages wait as long.
 const WAIT: Duration = Duration::from_millis(5);

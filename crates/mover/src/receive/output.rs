@@ -3,13 +3,13 @@
 //! has gone out cannot be taken back, and is compared with what the sender read at the end.
 
 use super::TIMES_EVERY;
-use super::times::{Account, Behind, Finishing, Into};
 use crate::arrivals::RecvEnd;
 use crate::control::Control;
 use crate::protocol::{Answer, Entry, Kind, Message, Outcome};
 use crate::report::{Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
+use fatpath_bottleneck::receiver::{Account, Behind, Finishing, Into};
 use fatpath_transport::frame::Write as Arrived;
 use rustix::io::Errno;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that is arriving: its bytes are written where they belong as they come, and noted in its journal.
 
-use crate::journal::Journal;
 use crate::protocol::Hole;
 use fatpath_transport::frame::Write;
 use fatpath_tree::attributes::{Attribute, Which};
+use fatpath_tree::journal::Journal;
 use fatpath_tree::{Ranges, holes};
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, unlinkat};
 use std::collections::HashMap;

@@ -3,12 +3,12 @@
 
 use super::folders::{Folder, Folders};
 use super::part::{ENDLESS, Part, PartSpec};
-use crate::journal::{Header, Journal};
 use crate::limits::MOST_ATTRIBUTE_BYTES;
 use crate::protocol::{Entry, Kind, Outcome, Problem, Receives};
 use anyhow::{Context, Result};
 use fatpath_tree::attributes;
 use fatpath_tree::delete::{Deleted, Deleter, Named};
+use fatpath_tree::journal::{Header, Journal};
 use fatpath_tree::links::{self, Inode, Links, inode, link};
 use fatpath_tree::system::{PLACE, Within, change_mode, mode, open_below};
 use fatpath_tree::{OURS, Patterns, checked, own, shown};

@@ -3,12 +3,10 @@
 
 mod input;
 mod source;
-mod times;
 mod walk;
 
 use crate::carrier::SendEnd;
 use crate::control::Control;
-use crate::disk::{LARGE_BYTES, MOST_FILES, Measuring};
 use crate::limits::{MOST_ATTRIBUTE_BYTES, MOST_UNANSWERED, open_files};
 use crate::protocol::{
     Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
@@ -17,6 +15,8 @@ use crate::report::{Progress, Report};
 use crate::rude::Permission;
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
+use fatpath_bottleneck::disk::{LARGE_BYTES, MOST_FILES, Measuring};
+use fatpath_bottleneck::sender::{Account, Idle};
 use fatpath_transport::Extent;
 use fatpath_tree::Tree;
 use fatpath_tree::attributes::weight_bytes;
@@ -26,7 +26,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use times::{Account, Idle};
 use walk::Walked;
 
 pub use walk::own_name;

@@ -6,8 +6,8 @@
 //! or it fails.
 
 use super::input::{Ended, Input};
-use crate::hashing::Hashing;
 use crate::protocol::Checksum;
+use fatpath_bottleneck::hashing::Hashing;
 use fatpath_driver::Source;
 use fatpath_transport::Run;
 use fatpath_tree::{Identity, Tree, holes};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time of a transfer went, as each end tells the other: `bottleneck.rs` puts both together.
+//! Where the time of a transfer went, as each end tells the other.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,5 +60,26 @@ impl DiskFigures {
         let bits = 8_000_000 * u128::from(self.bytes);
         let rate_bps = bits / u128::from(self.took_us.max(1));
         tells.then(|| u64::try_from(rate_bps).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_has_a_rate_unless_memory_answered() {
+        let rate_bps = |bytes, from_memory_bytes, took_us| {
+            let figures = DiskFigures {
+                bytes,
+                from_memory_bytes,
+                took_us,
+            };
+            figures.rate_bps()
+        };
+        assert_eq!(rate_bps(1_000_000, 0, 100_000), Some(80_000_000));
+        assert_eq!(rate_bps(1_000_000, 500_001, 100_000), None);
+        assert_eq!(rate_bps(0, 0, 0), None);
+        assert_eq!(rate_bps(u64::MAX, 0, 0), Some(u64::MAX));
     }
 }

@@ -3,7 +3,7 @@
 //! the first data go, so that nothing waits for it. The sender reads the beginning of what it will send anyway; the receiver
 //! writes and syncs a file without a name. Nothing that goes wrong here ends a transfer: then nothing is known.
 
-use crate::protocol::DiskFigures;
+use crate::DiskFigures;
 use fatpath_tree::OURS;
 use rustix::fs::{AtFlags, Mode, OFlags, fdatasync, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;

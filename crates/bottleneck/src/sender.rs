@@ -2,7 +2,7 @@
 //! Where the time of the sending thread goes, from the first data on: it waits for something, reads files, or works. The
 //! carrier knows what it waits for while it has something to send; the sender, while it has nothing.
 
-use crate::protocol::SenderTimes;
+use crate::SenderTimes;
 use fatpath_driver::{Spent, ThreadClock, Waits};
 
 /// Why there is nothing to send.

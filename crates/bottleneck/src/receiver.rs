@@ -2,7 +2,7 @@
 //! Where the time of the thread that writes goes, while somebody may wait for it: while much waits to be written, and while
 //! files become what they are to be.
 
-use crate::protocol::ReceiverTimes;
+use crate::ReceiverTimes;
 use fatpath_driver::{Spent, ThreadClock};
 
 /// What is behind, at one moment.
@@ -28,7 +28,9 @@ pub enum Finishing {
 /// Who takes what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Into {
+    /// Files.
     Files,
+    /// Standard output.
     Output,
 }
 

@@ -10,7 +10,7 @@
 //! reboot only those count that a mark covers: the data were synced before it was written. The first record that does not
 //! verify ends the journal, as a torn write leaves it.
 
-use fatpath_tree::Ranges;
+use crate::Ranges;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
