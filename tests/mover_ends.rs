@@ -74,7 +74,7 @@ fn signal(process: i32, signal: Signal) {
 const SILENCE: &str = "5s";
 const STANDS: Duration = Duration::from_millis(5500);
 
-/// Bytes that the only journal in the folder notes (`crates/mover/src/journal.rs`).
+/// Bytes that the only journal in the folder notes (`crates/tree/src/journal.rs`).
 fn noted_bytes(folder: &Path) -> u64 {
     let names = fs::read_dir(folder).unwrap();
     let mut paths = names.map(|entry| entry.unwrap().path());

@@ -34,13 +34,12 @@ pub mod protocol;
 mod receive;
 mod remote;
 mod report;
-mod rude;
 mod send;
 mod session;
 mod way;
 
 pub use cli::{RecvArguments, SendArguments};
-pub use rude::Ask;
+pub use fatpath_flow::rude::Ask;
 
 /// What reads bytes of others, for the fuzz target `control`.
 pub mod fuzzed {

@@ -7,7 +7,6 @@ use crate::control::Control;
 use crate::knobs::knobs;
 use crate::protocol::{Agreed, Hello, Message, Part, Ready, Start, VERSION};
 use crate::remote::{Place, Reach, ssh_reached};
-use crate::rude::{Permission, Rudely};
 use crate::way::{
     BASE_DATAGRAM_BYTES, Called, Caller, ETHERNET_DATAGRAM_BYTES, Keys, MOST_FLOWS, Way,
 };
@@ -15,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fatpath_cc::Law;
 use fatpath_driver::tcp::{self, Role};
 use fatpath_driver::{self as udp, RecvFlows, SendFlows};
+use fatpath_flow::rude::{Permission, Rudely};
 use fatpath_flow::{Connection, Log};
 use fatpath_scenario::transport::mss_bytes;
 use fatpath_tcp::TcpSpec;

@@ -12,11 +12,11 @@ use crate::protocol::{
     Answer, Entry, Figures, Hole, Kind, MOST_ITEMS, Message, Outcome, Problem, Sends,
 };
 use crate::report::{Progress, Report};
-use crate::rude::Permission;
 use crate::session::Session;
 use anyhow::{Context, Result, bail, ensure};
 use fatpath_bottleneck::disk::{LARGE_BYTES, MOST_FILES, Measuring};
 use fatpath_bottleneck::sender::{Account, Idle};
+use fatpath_flow::rude::Permission;
 use fatpath_transport::Extent;
 use fatpath_tree::Tree;
 use fatpath_tree::attributes::weight_bytes;

@@ -33,6 +33,7 @@ const CONVERGED_MILLI: u32 = 10;
 pub struct Rudely {
     /// Of all flows together, bits of IP packets a second.
     pub rate_bps: u64,
+    /// Who is asked.
     pub ask: Ask,
 }
 
