@@ -6,6 +6,7 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use support::mover::*;
@@ -93,4 +94,44 @@ fn who_feeds_standard_input_or_reads_standard_output_slowly_is_named() {
         assert_eq!(limited_by(&report), "output", "{report}");
         same(&folder.join("file"), &folder.join("output"));
     }
+}
+
+/// A file of 1 GiB of which little is data: what is measured is known long before that has gone, and leaves nothing.
+#[test]
+fn before_a_large_transfer_the_disks_are_measured() {
+    const DATA_BYTES: usize = 48 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let room = rustix::fs::statvfs(folder.path()).unwrap();
+    if room.f_bavail * room.f_frsize < 2 << 30 {
+        println!("skipped: the file system has little room");
+        return;
+    }
+    let (name, to) = (folder.path().join("file"), folder.path().join("to"));
+    let file = fs::File::create(&name).unwrap();
+    file.write_all_at(&content(DATA_BYTES), 1 << 30).unwrap();
+    let arguments = [
+        "send",
+        "-S",
+        text(&name),
+        &target(&to),
+        "--limit",
+        "100mbit",
+    ];
+    let report = done(mover(folder.path(), &arguments));
+    assert!(
+        report["receiver_disk_bps"].as_u64().unwrap() > 0,
+        "{report}"
+    );
+    assert!(
+        report["sender_disk_bps"].is_null(),
+        "of a hole no disk tells: {report}"
+    );
+    assert_eq!(report["moved_bytes"], DATA_BYTES, "{report}");
+    assert_eq!(report["limited_by"], "given_rate", "{report}");
+    assert!(is_clean(&to));
+    // Where it is no large one, nothing is.
+    let small = folder.path().join("small");
+    fs::write(&small, content(8000)).unwrap();
+    let report = done(mover(folder.path(), &["send", text(&small), &target(&to)]));
+    assert!(report["receiver_disk_bps"].is_null(), "{report}");
 }

@@ -2,10 +2,11 @@
 //! How a connection ends: closed by either end, by its key's limit; what a failed read does.
 
 use super::super::{
-    CloseCode, Ecn, Extent, HEADER_BYTES, KeyExhausted, Kind, PollError, Receiver, Refused, Sender,
-    Spec, SpecError,
+    CloseCode, Ecn, Extent, HEADER_BYTES, KeyExhausted, Kind, Limit, PollError, Receiver, Refused,
+    Sender, Spec, SpecError,
 };
-use super::transfer::{RTT, secret};
+use super::delivery;
+use super::transfer::{MS, RTT, Transfer, secret};
 
 fn pair(bytes: u64) -> (Sender, Receiver) {
     let spec = Spec::default();
@@ -214,4 +215,27 @@ fn a_hello_tells_where_the_receiver_is_and_nothing_else() {
     sealer.seal(Kind::Hello, &mut with_rest, 0).unwrap();
     let refused = sender.handle_datagram(0, &mut with_rest);
     assert_eq!(refused, Err(Refused::Nonsense));
+}
+
+/// A window that holds the sender back is the one that was given, unless the receiver offers less, for what it holds.
+#[test]
+fn a_sender_knows_whose_window_holds_it_back() {
+    let spec = Spec {
+        window_bytes: 40_000,
+        ..Spec::default()
+    };
+    let ways = [
+        delivery::way(100_000_000, (0.0, 0.0, 0.0, 0.0), 1),
+        delivery::way(100_000_000, (0.0, 0.0, 0.0, 0.0), 2),
+    ];
+    let mut transfer = Transfer::new(&spec, &[4_000_000], ways);
+    transfer.run(5 * RTT + 5 * MS);
+    assert_eq!(transfer.sender.limit(), Limit::Window);
+    transfer.receiver.set_held_bytes(30_000);
+    transfer.run(12 * RTT);
+    assert_eq!(transfer.sender.limit(), Limit::Receiver);
+    transfer.receiver.set_held_bytes(0);
+    transfer.run(u64::MAX);
+    transfer.check_complete();
+    assert_eq!(transfer.sender.limit(), Limit::Data);
 }
