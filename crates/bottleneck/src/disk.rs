@@ -4,8 +4,8 @@
 //! writes and syncs a file without a name. Nothing that goes wrong here ends a transfer: then nothing is known.
 
 use crate::DiskFigures;
-use fatpath_tree::OURS;
-use rustix::fs::{AtFlags, Mode, OFlags, fdatasync, fstatvfs, openat, unlinkat};
+use fatpath_tree::{OURS, system};
+use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -116,7 +116,7 @@ fn write_all(folder: &OwnedFd) -> io::Result<DiskFigures> {
     let mut bounds = Bounds::start();
     while !bounds.are_reached() {
         file.write_all_at(&bytes, bounds.bytes)?;
-        fdatasync(&file)?;
+        system::sync_data(&file)?;
         bounds.bytes += bytes.len() as u64;
     }
     Ok(bounds.figures(0))
@@ -131,7 +131,7 @@ fn room_bytes(folder: &OwnedFd) -> io::Result<u64> {
 fn nameless(folder: &OwnedFd) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match openat(folder, ".", flags | OFlags::TMPFILE, mode) {
+    match without_name(folder, flags, mode) {
         Ok(file) => Ok(File::from(file)),
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
             let number = format!("disk-{}", std::process::id());
@@ -143,6 +143,16 @@ fn nameless(folder: &OwnedFd) -> io::Result<File> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+#[cfg(target_os = "linux")]
+fn without_name(folder: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    openat(folder, ".", flags | OFlags::TMPFILE, mode)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn without_name(_folder: &OwnedFd, _flags: OFlags, _mode: Mode) -> rustix::io::Result<OwnedFd> {
+    Err(Errno::OPNOTSUPP)
 }
 
 /// What no file system makes shorter.
