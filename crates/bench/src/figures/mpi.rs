@@ -21,30 +21,26 @@ const TIMES: Times = Times {
     repeats: PAIRS,
     retries: 0,
 };
+/// The best policies without phases: which is better depends on the part.
+const STATIC: [&str; 2] = ["static", "static-paced"];
 const PARTS: [&str; 4] = ["alltoall", "one", "chunks", "sort"];
 
 /// The measurements of the probes' cost.
 const PROBES: u32 = 10;
 
 pub const FIGURES: [Figure; 6] = [
-    over("mpi.one_after_alltoall", 0.45, |run| {
-        over_default(run, "one")
-    }),
+    over("mpi.one_after_alltoall", 0.45, |run| over_linux(run, "one")),
     Figure {
-        what: "the same over the time with the best policy without phases",
-        ..over("mpi.one_over_static", 0.85, |run| {
-            ratios(run, "one", "static")
-        })
+        what: "the same over the time with the better of two policies without phases",
+        ..over("mpi.one_over_static", 0.85, |run| over_static(run, "one"))
     },
     Figure {
         what: "time of a sort like that of NPB's IS, whose data goes from all to all, over Linux as it comes",
-        ..over("mpi.is", 0.85, |run| over_default(run, "sort"))
+        ..over("mpi.is", 0.85, |run| over_linux(run, "sort"))
     },
     Figure {
-        what: "the same over the time with the best policy without phases",
-        ..over("mpi.is_over_static", 1.0, |run| {
-            ratios(run, "sort", "static")
-        })
+        what: "the same over the time with the better of two policies without phases",
+        ..over("mpi.is_over_static", 1.0, |run| over_static(run, "sort"))
     },
     Figure {
         what: "the part whose median time over that of Linux as it comes is the greatest",
@@ -74,16 +70,26 @@ const fn over(name: &'static str, goal: f64, measure: fn(&Run) -> Result<Vec<f64
     }
 }
 
-fn over_default(run: &Run, part: &'static str) -> Result<Vec<f64>> {
+/// Over Linux as it comes.
+fn over_linux(run: &Run, part: &'static str) -> Result<Vec<f64>> {
     ratios(run, part, "default")
 }
 
+/// Over the one of them with which the part is faster.
+fn over_static(run: &Run, part: &'static str) -> Result<Vec<f64>> {
+    let over = STATIC.map(|policy| ratios(run, part, policy));
+    let mut over = over.into_iter().collect::<Result<Vec<_>>>()?;
+    over.sort_by(|a, b| median(a).total_cmp(&median(b)));
+    over.pop().context("no policies")
+}
+
 fn worst(run: &Run) -> Result<Vec<f64>> {
-    let median = |part| {
-        let ratios = over_default(run, part)?;
-        Summary::Median.of(&ratios).context("no repeats")
-    };
-    PARTS.into_iter().map(median).collect()
+    let of = |part| Ok(median(&over_linux(run, part)?));
+    PARTS.into_iter().map(of).collect()
+}
+
+fn median(ratios: &[f64]) -> f64 {
+    Summary::Median.of(ratios).unwrap_or_default()
 }
 
 /// Time with phases over that of another variant. The bytes are the same, so it is that of the goodputs the other way about.
@@ -124,9 +130,7 @@ fn goodputs(run: &Run, part: &'static str) -> Result<Goodputs> {
     let of = |row: Row| Some(((row.repeat, row.variant), row.goodput_mbps?));
     let goodputs: Goodputs = rows.into_iter().filter_map(of).collect();
     for ((repeat, variant), mbps) in &goodputs {
-        run.say(format!(
-            "  {part}, {variant}, repeat {repeat}: {mbps:.1} Mb/s"
-        ));
+        run.say(format!("  {part}, {variant}, {repeat}: {mbps:.1} Mb/s"));
     }
     made.insert(part, goodputs.clone());
     Ok(goodputs)
@@ -138,12 +142,12 @@ fn probe_us(run: &Run) -> Result<Vec<f64>> {
     let policy = parse("[phases.mpi]\n", None).map_err(|problems| anyhow!("{problems:?}"))?;
     let places = Places::new(Some(PIN_DIR.into()), None)?;
     let (kernel, _, _) = Kernel::load(places, &Policy::default())?;
-    let measured = (0..PROBES).map(|_| {
+    let one = |_| {
         run.check()?;
         let phases = Phases::begin(&kernel, &policy.phases)?;
         phases.probe_us().context("not measured on this processor")
-    });
-    let measured: Result<Vec<f64>> = measured.collect();
+    };
+    let measured: Result<Vec<f64>> = (0..PROBES).map(one).collect();
     kernel.unload()?;
     let measured = measured?;
     ensure!(measured.iter().all(|us| *us > 0.0), "nothing was probed");
