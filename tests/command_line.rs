@@ -142,6 +142,15 @@ fn reload_names_what_reads_the_policy_again() {
 }
 
 #[test]
+fn recv_says_who_has_a_rate() {
+    let output = fatpath(&["recv", "--rate", "1mbit", "x", "."]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    let wanted = "recv has no --rate: the other host sends, and its daemon is to permit it: give `fatpath send --rate` there";
+    assert!(said.contains(wanted), "{said}");
+}
+
+#[test]
 fn a_misspelled_command_is_suggested() {
     let said = text(&fatpath(&["polcy"]).stderr);
     assert!(said.contains("'policy'"), "{said}");

@@ -34,13 +34,6 @@ const INSTEAD: [(&str, &str); 8] = [
 
 const RECV: [&str; 2] = ["recv", "receive"];
 
-/// The names of a command, an option that it does not have, and a sentence.
-const OPTIONS: [([&str; 2], &str, &str); 1] = [(
-    RECV,
-    "--rate",
-    "the other host sends, and its daemon is to permit it: give `fatpath send --rate` there",
-)];
-
 /// Prints what clap has to say, or what to do instead, and exits as clap does.
 pub fn exit(error: &Error) -> ! {
     if is_help(error) {
@@ -73,10 +66,12 @@ fn own_words() -> impl Iterator<Item = String> {
 
 /// `fatpath recv HOST:FILE -` writes the file to standard output, and nothing else.
 fn is_output_a_file(words: &[String]) -> bool {
-    let receives = words
-        .first()
-        .is_some_and(|word| RECV.contains(&word.as_str()));
-    receives && words.iter().any(|word| word == "-")
+    receives(words) && words.iter().any(|word| word == "-")
+}
+
+fn receives(words: &[String]) -> bool {
+    let command = words.first();
+    command.is_some_and(|word| RECV.contains(&word.as_str()))
 }
 
 /// As clap says it.
@@ -97,11 +92,13 @@ fn instead_of_option(error: &Error, words: &[String]) -> Option<String> {
     let Some(ContextValue::String(tried)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    let command = words.first()?;
-    let mut options = OPTIONS.iter();
-    let (_, option, sentence) =
-        options.find(|(names, option, _)| names.contains(&command.as_str()) && option == tried)?;
-    Some(format!("{command} has no {option}: {sentence}"))
+    if !receives(words) || tried != "--rate" {
+        return None;
+    }
+    Some(format!(
+        "{} has no --rate: the other host sends, and its daemon is to permit it: give `fatpath send --rate` there",
+        words[0]
+    ))
 }
 
 #[cfg(test)]

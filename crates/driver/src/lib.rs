@@ -32,7 +32,7 @@ pub use ping::{Answered, Ping, Pong};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};
-pub use system::BUFFER_SYSCTL;
+pub use system::BUFFER_REMEDY;
 pub use thread_time::{Reading, Spent, ThreadClock};
 pub use waits::Waits;
 

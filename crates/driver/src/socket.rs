@@ -47,7 +47,7 @@ pub struct Bound {
     pub address: SocketAddr,
     /// The kernel's buffers: sending, receiving; bytes, with the kernel's own overhead.
     pub buffer_bytes: (usize, usize),
-    /// Less than what was asked for; [`BUFFER_SYSCTL`](crate::BUFFER_SYSCTL) bounds it, and of Linux `net.core.wmem_max`.
+    /// Less than what was asked for; [`BUFFER_REMEDY`](crate::BUFFER_REMEDY) names what bounds the latter.
     pub is_short: bool,
 }
 

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::builder::ArgPredicate::IsPresent;
 use clap::{Arg, Args};
 use fatpath_cc::Kind;
-use fatpath_driver::BUFFER_SYSCTL;
+use fatpath_driver::BUFFER_REMEDY;
 use fatpath_flow::rude::{Ask, Rudely};
 use fatpath_tree::{Tree, shown};
 use std::collections::HashSet;
@@ -111,10 +111,11 @@ pub struct SendArguments {
 }
 
 fn law_with_rate(law: Arg) -> Arg {
-    law.default_value_if("rate", IsPresent, "fp_reno").help(
-        "Congestion control: a law of fatpath, with parameters after commas (fp_aimd,a=8). With --rate the law of the fair \
-         window, for when the permission ends: fp_reno, unless another one is given",
-    )
+    let help = law.get_help().map(ToString::to_string);
+    law.default_value_if("rate", IsPresent, "fp_reno").help(format!(
+        "{}. With --rate the law of the fair window, for when the permission ends: fp_reno, unless another one is given",
+        help.unwrap_or_default()
+    ))
 }
 
 /// `fatpath recv`.
@@ -422,7 +423,7 @@ fn warn_of_short_buffer(way: &Way) {
     if let Some(bound) = way.bound().filter(|bound| bound.is_short) {
         eprintln!(
             "fatpath: warning: the kernel gives UDP sockets {} bytes to receive into; above 1 Gb/s some datagrams may be lost. \
-             As root: sysctl {BUFFER_SYSCTL}=8388608",
+             As root: {BUFFER_REMEDY}",
             bound.buffer_bytes.1
         );
     }

@@ -3,7 +3,7 @@
 //! entered, and what is excluded stays, as do parts of unfinished transfers.
 
 use crate::case;
-use crate::names::{OURS, PATH_BYTES};
+use crate::names::{PATH_BYTES, is_ours};
 use crate::patterns::Patterns;
 use crate::system::{Within, open_below};
 use rustix::fs::{
@@ -125,7 +125,7 @@ impl Deleter<'_> {
 
     /// Whatever was named.
     fn is_kept(&self, name: &[u8], whole: &[u8]) -> bool {
-        name.starts_with(OURS) || self.patterns.leave_out(whole)
+        is_ours(name) || self.patterns.leave_out(whole)
     }
 
     fn clean_name(
@@ -308,6 +308,7 @@ fn times(stat: &Stat) -> Timestamps {
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
+    use crate::system::MODE_BITS;
     use rustix::fs::{CWD, openat};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     use std::fs;
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(deleted.len(), 10);
         for path in ["top", "top/deep"] {
             let mode = fs::metadata(at(path)).unwrap().permissions().mode();
-            assert_eq!(mode & 0o7777, 0o555, "{path}");
+            assert_eq!(mode & MODE_BITS, 0o555, "{path}");
         }
         assert!(!at("top/gone").exists());
     }

@@ -19,7 +19,7 @@ pub mod system;
 mod tree;
 
 pub use identity::Identity;
-pub use names::{BadName, OURS, checked, shown};
+pub use names::{BadName, OURS, checked, is_ours, shown};
 pub use patterns::{BadPattern, Patterns};
 pub use ranges::Ranges;
 pub use tree::Tree;

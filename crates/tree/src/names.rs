@@ -47,10 +47,12 @@ pub fn checked(path: &[u8]) -> Result<Vec<&[u8]>, BadName> {
     Ok(names)
 }
 
-/// Also where the file system takes names of other case for the same, as that of macOS does.
-fn is_ours(name: &[u8]) -> bool {
-    let begins = name.get(..OURS.len());
-    begins.is_some_and(|begins| begins.eq_ignore_ascii_case(OURS))
+/// The name begins as ours do ([`OURS`]), or does where names of other case are the same (`case.rs`): such file systems also
+/// leave characters out, as ext4 and HFS+ do U+200C and U+00AD. So what is not ASCII does not count.
+pub fn is_ours(name: &[u8]) -> bool {
+    let ascii = name.iter().filter(|byte| byte.is_ascii());
+    let begins = ascii.take(OURS.len()).map(u8::to_ascii_lowercase);
+    begins.eq(OURS.iter().copied())
 }
 
 /// A name for people: what is no text, and what a terminal would obey, is escaped.
@@ -72,7 +74,7 @@ mod tests {
     fn hostile_names_are_refused() {
         let long = [b'a'; 256];
         let deep = [&b"a/"[..]; 2050].concat();
-        let refused: [(&[u8], BadName); 15] = [
+        let refused: [(&[u8], BadName); 19] = [
             (b"", BadName::Empty),
             (b"/etc/passwd", BadName::Empty),
             (b"a//b", BadName::Empty),
@@ -88,9 +90,16 @@ mod tests {
             (b".fatpath-0011.part", BadName::Ours),
             (b"a/.fatpath-x/b", BadName::Ours),
             (b".FatPath-0011.part", BadName::Ours),
+            (b"a/.FATPATH-x/b", BadName::Ours),
+            (".fat\u{200c}path-0011.part".as_bytes(), BadName::Ours),
+            ("\u{200c}.FATPATH-".as_bytes(), BadName::Ours),
+            ("a/.fatpath\u{ad}-x".as_bytes(), BadName::Ours),
         ];
         for (path, why) in refused {
             assert_eq!(checked(path), Err(why), "{}", shown(path));
+        }
+        for other in [&b".fatpath"[..], b"x.fatpath-", ".fatp\u{e4}th-".as_bytes()] {
+            assert_eq!(checked(other), Ok(vec![other]));
         }
         assert_eq!(checked(b"a/b c/\xff"), Ok(vec![&b"a"[..], b"b c", b"\xff"]));
         assert_eq!(shown(b"a\x1b[2J\xff"), "a\\u{1b}[2J\u{fffd}");

@@ -2,7 +2,7 @@
 //! Files of unfinished transfers: this user's alone, and one transfer's at a time.
 
 use crate::names::shown;
-use crate::system::{PLACE, change_mode};
+use crate::system::{change_mode, open_place};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat,
 };
@@ -52,8 +52,7 @@ fn not_own(name: &[u8]) -> io::Error {
 
 /// Not by its name: that may be somebody's link by now.
 fn make_writable(folder: &OwnedFd, name: &[u8], mode: Mode) -> rustix::io::Result<()> {
-    let flags = PLACE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder, name, flags, Mode::empty())?;
+    let file = open_place(folder, name)?;
     match is_own(&fstat(&file)?) {
         true => change_mode(&file, mode),
         false => Err(Errno::ACCESS),

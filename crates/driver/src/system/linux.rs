@@ -17,8 +17,8 @@ use std::time::Duration;
 
 pub(crate) use super::marked::Mark;
 
-/// What bounds the buffers that [`ask_buffers`] asks for (sysctl).
-pub const BUFFER_SYSCTL: &str = "net.core.rmem_max";
+/// What lets the kernel give a socket the room that it asks for.
+pub const BUFFER_REMEDY: &str = "sysctl net.core.rmem_max=8388608";
 
 /// By default the kernel wakes a thread up to 50 µs late, a fifth of a batch (PR_SET_TIMERSLACK, prctl(2)). Of the thread that
 /// calls.

@@ -6,8 +6,8 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
-/// What bounds the buffers that [`ask_buffers`] asks for (sysctl).
-pub const BUFFER_SYSCTL: &str = "kern.ipc.maxsockbuf";
+/// What lets the kernel give a socket the room that it asks for: of it buffers may have 2048/(256+2048) (sbreserve(9)).
+pub const BUFFER_REMEDY: &str = "sysctl kern.ipc.maxsockbuf=16777216";
 /// What no kernel refuses.
 const LEAST_BUFFER_BYTES: usize = 64 << 10;
 
@@ -39,7 +39,8 @@ impl Mark {
 /// Wakes a thread as the system does by itself.
 pub(crate) fn wake_exactly() {}
 
-/// Buffers of a new socket, each of `bytes`, or of the next power of two that the kernel gives: it refuses what is too much.
+/// Buffers of a new socket, each of `bytes`, or of the half of it, the quarter and so on, until the kernel takes it: it refuses
+/// what is too much.
 pub(crate) fn ask_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
     largest(bytes, |bytes| set_socket_recv_buffer_size(socket, bytes))?;
     largest(bytes, |bytes| set_socket_send_buffer_size(socket, bytes))

@@ -10,9 +10,9 @@ use fatpath_tree::attributes;
 use fatpath_tree::delete::{Deleted, Deleter, Named};
 use fatpath_tree::journal::{Header, Journal};
 use fatpath_tree::links::{self, Inode, Links, inode, link};
-use fatpath_tree::system::{PLACE, Within, change_mode, mode, open_below};
+use fatpath_tree::system::{Within, change_mode, mode, open_below, open_place};
 use fatpath_tree::{OURS, Patterns, checked, own, shown};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::HashMap;
@@ -332,9 +332,7 @@ impl Target {
         if !which.is_any() || self.receives.is_dry {
             return;
         }
-        let flags = PLACE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened =
-            openat(folder, name, flags, Mode::empty()).and_then(|file| Ok((fstat(&file)?, file)));
+        let opened = open_place(folder, name).and_then(|file| Ok((fstat(&file)?, file)));
         let wanted = &entry.attributes;
         let done = match opened {
             Ok((stat, file)) if stat.st_uid == geteuid().as_raw() => {
@@ -546,7 +544,7 @@ fn temporary(name: &[u8], end: &[u8]) -> Vec<u8> {
     [OURS, stem.as_bytes(), end].concat()
 }
 
-/// Of this boot of the kernel; zeros where it is not told, and then nothing counts that was not synced.
+/// Of this boot of the kernel; random bytes where it is not told, and then nothing counts that was not synced.
 fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let mut boot = [0; 16];

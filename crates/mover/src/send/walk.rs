@@ -5,7 +5,8 @@ use crate::protocol::{Entry, Kind, Problem, Sends};
 use anyhow::{Result, bail};
 use fatpath_tree::attributes::{Attribute, Which};
 use fatpath_tree::links::Found;
-use fatpath_tree::{Identity, OURS, Patterns, Tree};
+use fatpath_tree::system::MODE_BITS;
+use fatpath_tree::{Identity, Patterns, Tree, is_ours};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -151,7 +152,7 @@ impl Walk {
                 object: 0,
                 path: name.clone(),
                 kind,
-                mode: metadata.mode() & 0o7777,
+                mode: metadata.mode() & MODE_BITS,
                 modified: (metadata.mtime(), metadata.mtime_nsec() as u32),
                 accessed: (metadata.atime(), metadata.atime_nsec() as u32),
                 attributes,
@@ -172,7 +173,7 @@ impl Walk {
         };
         for below in names {
             // Others put their files there meanwhile.
-            if matches!(*self.tree, Tree::Below(_)) && below.as_bytes().starts_with(OURS) {
+            if matches!(*self.tree, Tree::Below(_)) && is_ours(below.as_bytes()) {
                 continue;
             }
             let path = path.join(&below);

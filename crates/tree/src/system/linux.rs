@@ -4,7 +4,7 @@
 use super::Within;
 use rustix::fs::{
     FallocateFlags, Mode, OFlags, ResolveFlags, XattrFlags, chmod, fallocate, fdatasync, fsync,
-    getxattr, listxattr, openat2, removexattr, setxattr,
+    getxattr, listxattr, openat, openat2, removexattr, setxattr,
 };
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -26,6 +26,15 @@ pub fn open_below(folder: &OwnedFd, path: &[u8], flags: OFlags, within: Within) 
         Mode::empty(),
         resolve,
     )
+}
+
+/// The place of this name in `folder`, which may be a symbolic link.
+///
+/// # Errors
+/// The kernel's.
+pub fn open_place(folder: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
+    let flags = PLACE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(folder, name, flags, Mode::empty())
 }
 
 /// What was written to the file is on the disk.

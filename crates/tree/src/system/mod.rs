@@ -23,16 +23,20 @@ pub enum Within {
     FileSystem,
 }
 
+/// Of a file's mode, but for its kind.
+pub const MODE_BITS: u32 = 0o7777;
+
 /// Of the bits that other hosts and `std` give; its kind is left out.
 pub fn mode(bits: u32) -> Mode {
-    Mode::from_raw_mode((bits & 0o7777) as RawMode)
+    Mode::from_raw_mode((bits & MODE_BITS) as RawMode)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test ends where it cannot go on
 mod tests {
     use super::*;
-    use rustix::fs::{CWD, OFlags, openat};
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    use rustix::fs::{CWD, FileType, OFlags, mknodat, openat};
     use rustix::io::Errno;
     use std::fs;
     use std::os::fd::OwnedFd;
@@ -47,6 +51,7 @@ mod tests {
         symlink("..", at("top/out")).unwrap();
         symlink("deep", at("top/in")).unwrap();
         symlink("file", at("top/deep/link")).unwrap();
+        mknodat(CWD, at("top/deep/fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, at("top"), flags, Mode::empty()).unwrap();
         (folder, top)
@@ -109,5 +114,30 @@ mod tests {
             assert_eq!(opened(Within::Folder), Ok(()));
             assert_eq!(opened(Within::FileSystem), Err(Errno::XDEV));
         }
+    }
+
+    /// To open a device may do something, and of a FIFO lets its writer go on.
+    #[test]
+    fn a_place_without_o_path_is_a_file_or_a_folder() {
+        let (folder, top) = folder();
+        let fifo = folder.path().join("top/deep/fifo");
+        let watch = inotify::init(CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&watch, &fifo, WatchFlags::OPEN).unwrap();
+        let was_opened = || rustix::io::read(&watch, &mut [0; 64]).is_ok();
+        let flags = other::PLACE | OFlags::NOFOLLOW;
+        for (path, wanted) in [
+            ("deep", Ok(())),
+            ("deep/file", Ok(())),
+            ("deep/none", Err(Errno::NOENT)),
+            ("deep/link", Err(Errno::LOOP)),
+            ("deep/fifo", Err(Errno::OPNOTSUPP)),
+            ("deep/fifo/file", Err(Errno::NOTDIR)),
+        ] {
+            let opened = other::open_below(&top, path.as_bytes(), flags, Within::Folder);
+            assert_eq!(opened.map(drop), wanted, "{path}");
+        }
+        assert!(!was_opened());
+        openat(&top, "deep/fifo", OFlags::NONBLOCK, Mode::empty()).unwrap();
+        assert!(was_opened(), "what would be seen");
     }
 }

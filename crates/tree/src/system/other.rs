@@ -2,19 +2,21 @@
 //! Other systems of POSIX: what Linux has calls for is done in steps that are as safe, or not at all.
 
 use super::Within;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, fsync, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, fsync, openat, statat};
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Opens a place that is to be neither read nor written to, as well as that can be done: a symbolic link cannot be opened
-/// so, nor what the user may not read.
+/// Opens a place that is to be neither read nor written to, as well as that can be done: it is a file or folder that the user
+/// may read. By [`open_below`] and [`open_place`], which open nothing else: to open a device may do something, and of a FIFO
+/// lets its writer go on.
 pub const PLACE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 /// Opens what is below `folder`, by no link: folder by folder. No path goes up (`..`), nor through a folder that the user may
 /// search and not read.
 ///
 /// # Errors
-/// The kernel's: ELOOP where a link is in the way, EXDEV where the path leads out.
+/// The kernel's: ELOOP where a link is in the way, EXDEV where the path leads out. EOPNOTSUPP: a [`PLACE`] that is neither file
+/// nor folder.
 pub fn open_below(folder: &OwnedFd, path: &[u8], flags: OFlags, within: Within) -> Result<OwnedFd> {
     if path.starts_with(b"/") {
         return Err(Errno::XDEV);
@@ -44,22 +46,48 @@ pub fn open_below(folder: &OwnedFd, path: &[u8], flags: OFlags, within: Within) 
     }
 }
 
+/// The place of this name in `folder`.
+///
+/// # Errors
+/// As [`open_below`].
+pub fn open_place(folder: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
+    step(folder, name, PLACE)
+}
+
 /// To one name further.
 fn step(folder: &OwnedFd, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
     if name == b".." {
         return Err(Errno::XDEV);
     }
+    let is_place = flags.contains(PLACE) && !flags.contains(OFlags::DIRECTORY);
+    let look = || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    if is_place {
+        check_place(&look()?)?;
+    }
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(folder, name, flags, Mode::empty());
     // What a link is refused with differs: ELOOP, EMLINK, and of a folder ENOTDIR.
-    openat(folder, name, flags, Mode::empty()).map_err(|error| match is_link(folder, name) {
+    let opened = opened.map_err(|error| match look().is_ok_and(|there| is_link(&there)) {
         true => Errno::LOOP,
         false => error,
-    })
+    })?;
+    if is_place {
+        // It may have been put there meanwhile.
+        check_place(&fstat(&opened)?)?;
+    }
+    Ok(opened)
 }
 
-fn is_link(folder: &OwnedFd, name: &[u8]) -> bool {
-    let there = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-    there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Symlink)
+fn is_link(there: &Stat) -> bool {
+    FileType::from_raw_mode(there.st_mode) == FileType::Symlink
+}
+
+fn check_place(there: &Stat) -> Result<()> {
+    match FileType::from_raw_mode(there.st_mode) {
+        FileType::RegularFile | FileType::Directory => Ok(()),
+        FileType::Symlink => Err(Errno::LOOP),
+        _ => Err(Errno::OPNOTSUPP),
+    }
 }
 
 /// What was written to the file is on the disk: of Apple's systems not in the disk's own memory alone, which fsync(2) does not
@@ -69,8 +97,17 @@ fn is_link(folder: &OwnedFd, name: &[u8]) -> bool {
 /// The kernel's.
 pub fn sync(file: impl AsFd) -> Result<()> {
     #[cfg(target_vendor = "apple")]
-    if rustix::fs::fcntl_fullfsync(&file).is_ok() {
-        return Ok(());
+    match rustix::fs::fcntl_fullfsync(&file) {
+        // The file system or the device has no such thing, or (EBADF) this is a pipe.
+        Err(
+            Errno::NOTSUP
+            | Errno::OPNOTSUPP
+            | Errno::INVAL
+            | Errno::NOTTY
+            | Errno::NODEV
+            | Errno::BADF,
+        ) => {}
+        done => return done,
     }
     fsync(file)
 }

@@ -3,10 +3,8 @@ use super::*;
 use crate::protocol::Hole;
 use crate::receive::part::Parts;
 use fatpath_transport::frame::Write;
+use fatpath_tree::system::MODE_BITS;
 use std::os::unix::fs::FileExt;
-
-/// Of a file's mode, but for its kind.
-const MODE_BITS: u32 = 0o7777;
 
 fn target(folder: &Path, is_recursive: bool) -> Target {
     let receives = Receives {
