@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the disks at both ends are, measured before a large transfer, in a thread of its own: while names are exchanged and
-//! the first data go, so that nothing waits for it. The sender reads the beginning of what it will send anyway; the receiver
+//! How fast the disks at both ends are, measured at the beginning of a large transfer, in a thread of its own: while names are
+//! exchanged and the first data go, so that nothing waits for it. The sender reads the beginning of what it will send anyway; the receiver
 //! writes and syncs a file without a name. Nothing that goes wrong here ends a transfer: then nothing is known.
 
 use crate::DiskFigures;
-use fatpath_tree::{OURS, system};
-use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, openat, unlinkat};
-use rustix::io::Errno;
+use fatpath_tree::system;
+use fatpath_units::show_rate;
+use rustix::fs::fstatvfs;
+#[cfg(target_os = "linux")]
+use rustix::fs::{Mode, OFlags, openat};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -40,7 +42,8 @@ impl Measuring {
 
     fn start(measure: impl FnOnce() -> io::Result<DiskFigures> + Send + 'static) -> Measuring {
         let (found, measured) = mpsc::channel();
-        thread::spawn(move || measure().map(|figures| found.send(figures)));
+        // A host that has no thread left for it goes without.
+        let _ = thread::Builder::new().spawn(move || measure().map(|figures| found.send(figures)));
         Measuring(measured)
     }
 
@@ -112,9 +115,11 @@ fn write_all(folder: &OwnedFd) -> io::Result<DiskFigures> {
     if room_bytes(folder)? < LEAST_ROOM_BYTES {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    let (file, bytes) = (nameless(folder)?, noise());
+    let (file, mut bytes) = (nameless(folder)?, vec![0; WRITE_BYTES]);
+    let mut noise = blake3::Hasher::new().finalize_xof();
     let mut bounds = Bounds::start();
     while !bounds.are_reached() {
+        noise.fill(&mut bytes); // no file system makes it shorter
         file.write_all_at(&bytes, bounds.bytes)?;
         system::sync_data(&file)?;
         bounds.bytes += bytes.len() as u64;
@@ -127,39 +132,41 @@ fn room_bytes(folder: &OwnedFd) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// A file that is gone when it is closed, whatever ends the program.
-fn nameless(folder: &OwnedFd) -> io::Result<File> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match without_name(folder, flags, mode) {
-        Ok(file) => Ok(File::from(file)),
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-            let number = format!("disk-{}", std::process::id());
-            let name = [OURS, number.as_bytes()].concat();
-            let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            let file = openat(folder, &name[..], flags, mode)?;
-            unlinkat(folder, &name[..], AtFlags::empty())?;
-            Ok(File::from(file))
-        }
-        Err(error) => Err(error.into()),
-    }
+/// A disk that is slower than the path, as a train found it, or than what may be sent, may be what holds the transfer back; in
+/// words. `what` it does, and the rates, bits a second.
+pub fn slower(
+    what: &str,
+    disk_bps: Option<u64>,
+    train_bps: Option<u64>,
+    limit_bps: Option<u64>,
+) -> Option<String> {
+    let bounds = [
+        (train_bps, "the path carries about"),
+        (limit_bps, "--limit allows"),
+    ];
+    let bounds = bounds
+        .into_iter()
+        .filter_map(|(bps, who)| Some((bps?, who)));
+    let (least_bps, who) = bounds.min()?;
+    let disk_bps = disk_bps.filter(|disk_bps| *disk_bps < least_bps)?;
+    Some(format!(
+        "{what} at {}, and {who} {}: the disk may hold the transfer back",
+        show_rate(disk_bps),
+        show_rate(least_bps)
+    ))
 }
 
+/// A file that is gone when it is closed, whatever ends the program.
 #[cfg(target_os = "linux")]
-fn without_name(folder: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
-    openat(folder, ".", flags | OFlags::TMPFILE, mode)
+fn nameless(folder: &OwnedFd) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+    let file = openat(folder, ".", flags, Mode::RUSR | Mode::WUSR)?;
+    Ok(File::from(file))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn without_name(_folder: &OwnedFd, _flags: OFlags, _mode: Mode) -> rustix::io::Result<OwnedFd> {
-    Err(Errno::OPNOTSUPP)
-}
-
-/// What no file system makes shorter.
-fn noise() -> Vec<u8> {
-    let mut bytes = vec![0; WRITE_BYTES];
-    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
-    bytes
+fn nameless(_folder: &OwnedFd) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]
@@ -172,6 +179,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let opened = File::open(folder.path()).unwrap();
         (folder, opened.into())
+    }
+
+    #[test]
+    fn a_disk_that_is_slower_than_all_else_is_told() {
+        let slow = |mbps: u64, train_bps, limit_bps| {
+            let disk_bps = Some(mbps * 1_000_000);
+            slower("the receiver's disk writes", disk_bps, train_bps, limit_bps)
+        };
+        assert_eq!(slow(1, None, None), None, "nothing to compare with");
+        let train_bps = Some(900_000_000);
+        let expected = "the receiver's disk writes at 400 Mb/s, and the path carries about 900 Mb/s: the disk may hold the \
+                        transfer back";
+        assert_eq!(slow(400, train_bps, None).as_deref(), Some(expected));
+        assert_eq!(slow(901, train_bps, None), None);
+        let limit_bps = Some(300_000_000);
+        assert_eq!(slow(400, train_bps, limit_bps), None, "the limit will be");
+        let told = slow(200, train_bps, limit_bps);
+        assert!(told.is_some_and(|told| told.contains("--limit allows 300 Mb/s")));
+        assert_eq!(slower("", None, train_bps, None), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a thread that reads files again and hashes them does at this moment, for another one that waits for it.
 
+use crate::receiver::Finishing;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,24 @@ pub struct Hashing {
     reading_us: AtomicU64,
     /// It reads or hashes.
     busy: AtomicU64,
+    unstored: AtomicU64,
+}
+
+/// A whole file whose checksum is known, until it is stored.
+pub struct Unstored(Arc<Hashing>);
+
+impl Unstored {
+    /// One of those that this thread hashes.
+    pub fn of(hashing: &Arc<Hashing>) -> Unstored {
+        hashing.unstored.fetch_add(1, Ordering::Relaxed);
+        Unstored(hashing.clone())
+    }
+}
+
+impl Drop for Unstored {
+    fn drop(&mut self) {
+        self.0.unstored.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Default for Hashing {
@@ -22,6 +42,7 @@ impl Default for Hashing {
             begun: Instant::now(),
             reading_us: AtomicU64::new(0),
             busy: AtomicU64::new(0),
+            unstored: AtomicU64::new(0),
         }
     }
 }
@@ -47,6 +68,17 @@ impl Hashing {
     /// It reads or hashes.
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) > 0
+    }
+
+    /// What is done for files that are whole, and of which it is known what the sender read.
+    pub fn finishing(&self) -> Finishing {
+        if self.unstored.load(Ordering::Relaxed) == 0 {
+            return Finishing::Nothing;
+        }
+        match self.is_busy() && !self.waits_for_disk() {
+            true => Finishing::Processor,
+            false => Finishing::Disk,
+        }
     }
 
     /// It reads from a disk.
@@ -75,5 +107,17 @@ mod tests {
             assert!(!hashing.waits_for_disk());
         });
         assert!(!hashing.is_busy());
+    }
+
+    #[test]
+    fn files_are_finished_while_one_is_not_stored() {
+        let hashing = Arc::new(Hashing::default());
+        assert_eq!(hashing.finishing(), Finishing::Nothing);
+        let files = [(); 2].map(|()| Unstored::of(&hashing));
+        assert_eq!(hashing.finishing(), Finishing::Disk, "synced and renamed");
+        let hashed = hashing.clone();
+        assert_eq!(hashing.busy(|| hashed.finishing()), Finishing::Processor);
+        drop(files);
+        assert_eq!(hashing.finishing(), Finishing::Nothing);
     }
 }

@@ -5,7 +5,7 @@ use crate::protocol::{
     Carrier, DiskFigures, Figures, Outcome, Problem, ReceiverTimes, SenderTimes,
 };
 use crate::session::Session;
-use fatpath_bottleneck::{Limit, LimitTimes};
+use fatpath_bottleneck::{Limit, LimitTimes, disk};
 use fatpath_tree::shown;
 use fatpath_units::{show_bytes, show_count, show_rate, show_time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -93,6 +93,10 @@ pub struct Report {
     #[serde(skip)]
     tells: bool,
     #[serde(skip)]
+    knows_sender_disk: bool,
+    #[serde(skip)]
+    knows_receiver_disk: bool,
+    #[serde(skip)]
     begun: Instant,
     #[serde(skip)]
     most_listed: usize,
@@ -159,6 +163,8 @@ impl Report {
             receiver_times: ReceiverTimes::default(),
             limit_bps: None,
             tells: false,
+            knows_sender_disk: false,
+            knows_receiver_disk: false,
             begun: Instant::now(),
             most_listed: MOST_LISTED,
         }
@@ -231,40 +237,29 @@ impl Report {
         self.datagram_bytes = (figures.datagram_bytes > 0).then_some(figures.datagram_bytes);
     }
 
-    /// How fast the sender reads.
+    /// How fast the sender reads, told once.
     pub fn note_sender_disk(&mut self, figures: DiskFigures) {
+        if std::mem::replace(&mut self.knows_sender_disk, true) {
+            return;
+        }
         self.sender_disk_bps = figures.rate_bps();
         self.tell_disk("files are read at the sender", self.sender_disk_bps);
     }
 
-    /// How fast the receiver writes.
+    /// How fast the receiver writes, told once.
     pub fn note_receiver_disk(&mut self, figures: DiskFigures) {
+        if std::mem::replace(&mut self.knows_receiver_disk, true) {
+            return;
+        }
         self.receiver_disk_bps = figures.rate_bps();
         self.tell_disk("the receiver's disk writes", self.receiver_disk_bps);
     }
 
     fn tell_disk(&self, what: &str, disk_bps: Option<u64>) {
-        if let Some(slow) = self.slow_disk(what, disk_bps).filter(|_| self.tells) {
+        let slow = disk::slower(what, disk_bps, self.train_bps, self.limit_bps);
+        if let Some(slow) = slow.filter(|_| self.tells) {
             eprintln!("fatpath: warning: {slow}");
         }
-    }
-
-    /// A disk that is slower than the path, or than what may be sent, is going to be what holds the transfer back.
-    fn slow_disk(&self, what: &str, disk_bps: Option<u64>) -> Option<String> {
-        let bounds = [
-            (self.train_bps, "the path carries about"),
-            (self.limit_bps, "--limit allows"),
-        ];
-        let bounds = bounds
-            .into_iter()
-            .filter_map(|(bps, who)| Some((bps?, who)));
-        let (least_bps, who) = bounds.min()?;
-        let disk_bps = disk_bps.filter(|disk_bps| *disk_bps < least_bps)?;
-        Some(format!(
-            "{what} at {}, and {who} {}: the disk will hold the transfer back",
-            show_rate(disk_bps),
-            show_rate(least_bps)
-        ))
     }
 
     /// From now on it has congestion control, which is said once.
@@ -458,29 +453,5 @@ impl Progress {
     /// Takes the line away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_disk_that_is_slower_than_all_else_is_told() {
-        let mut report = Report::new(false);
-        let slow = |report: &Report, mbps: u64| {
-            report.slow_disk("the receiver's disk writes", Some(mbps * 1_000_000))
-        };
-        assert_eq!(slow(&report, 1), None, "nothing to compare with");
-        report.train_bps = Some(900_000_000);
-        let told = slow(&report, 400);
-        let expected = "the receiver's disk writes at 400 Mb/s, and the path carries about 900 Mb/s: the disk will hold the \
-                        transfer back";
-        assert_eq!(told.as_deref(), Some(expected));
-        assert_eq!(slow(&report, 901), None);
-        report.limit_bps = Some(300_000_000);
-        assert_eq!(slow(&report, 400), None, "the limit will be");
-        assert!(slow(&report, 200).is_some_and(|told| told.contains("--limit allows 300 Mb/s")));
-        assert_eq!(report.slow_disk("", None), None);
     }
 }

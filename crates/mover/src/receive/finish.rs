@@ -4,7 +4,8 @@
 
 use super::part::Part;
 use super::store::{self, Finished};
-use fatpath_bottleneck::hashing::Hashing;
+use fatpath_bottleneck::hashing::{Hashing, Unstored};
+use fatpath_bottleneck::receiver::Finishing;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -91,9 +92,9 @@ impl Threads {
         self.beginnings.load(Ordering::Relaxed) < MOST_BEGINNINGS
     }
 
-    /// What they have to do of files that are whole is hashing, and waits for no disk.
-    pub fn hashes(&self) -> bool {
-        self.hashing.is_busy() && !self.hashing.waits_for_disk()
+    /// What they do for files that are whole, and of which the sender has said what it read.
+    pub fn finishing(&self) -> Finishing {
+        self.hashing.finishing()
     }
 
     /// Asks them.
@@ -224,6 +225,7 @@ impl Finisher {
             return;
         };
         self.checksums.remove(&object);
+        part.unstored = Some(Unstored::of(&self.hashing_now));
         let hashed = self.hash(object, &part.spec.file.clone(), part.spec.size);
         let (hasher, _) = self.hashing.remove(&object).unwrap_or_default();
         match hashed {

@@ -18,7 +18,7 @@ use crate::report::{MOST_LISTED, Progress, Report};
 use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use fatpath_bottleneck::disk::{LARGE_BYTES, Measuring};
-use fatpath_bottleneck::receiver::{Account, Behind, Finishing, Into};
+use fatpath_bottleneck::receiver::{Account, Behind, Into};
 use fatpath_transport::frame::Write;
 use fatpath_tree::attributes::weight_bytes;
 use fatpath_tree::delete::Deleted;
@@ -194,14 +194,9 @@ impl Receiving {
             holds_much: self.end.take_held_much(),
             has_backlog: !self.backlog.is_empty(),
         };
-        let has_whole = self.open > self.parts.parts.len();
-        let finishing = match has_whole || !self.parts.ready.is_empty() {
-            false => Finishing::Nothing,
-            true if self.threads.hashes() => Finishing::Processor,
-            true => Finishing::Disk,
-        };
         let waited_ns = self.end.take_waited_ns();
-        self.account.stepped(behind, finishing, waited_ns);
+        self.account
+            .stepped(behind, self.threads.finishing(), waited_ns);
     }
 
     fn tell_times(&mut self, report: &mut Report) {

@@ -2,6 +2,7 @@
 //! A file that is arriving: its bytes are written where they belong as they come, and noted in its journal.
 
 use crate::protocol::Hole;
+use fatpath_bottleneck::hashing::Unstored;
 use fatpath_transport::frame::Write;
 use fatpath_tree::attributes::{Attribute, Which};
 use fatpath_tree::journal::Journal;
@@ -58,6 +59,8 @@ pub struct Part {
     pub synced_stretches: u64,
     /// That sync has no answer.
     pub is_syncing: bool,
+    /// From when its checksum is known until it is stored.
+    pub unstored: Option<Unstored>,
 }
 
 impl Part {
@@ -71,6 +74,7 @@ impl Part {
             hashed_until: 0,
             synced_stretches: 0,
             is_syncing: false,
+            unstored: None,
         }
     }
 

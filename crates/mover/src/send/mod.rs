@@ -97,6 +97,7 @@ pub fn run(
         named_bytes: 0,
         settled_bytes: 0,
         account: Account::default(),
+        wanted_bytes: 0,
         beginnings: vec![],
         measuring: None,
     };
@@ -141,7 +142,9 @@ struct Sending {
     named_bytes: u64,
     settled_bytes: u64,
     account: Account,
-    /// The first files that were found, to measure the disk by.
+    /// Bytes that the other end asked for.
+    wanted_bytes: u64,
+    /// The first files of which it wants something, to measure the disk by.
     beginnings: Vec<PathBuf>,
     measuring: Option<Measuring>,
 }
@@ -209,13 +212,12 @@ impl Sending {
         let mut found = self.found.values();
         let is_asked =
             !self.queue.is_empty() || found.any(|found| found.is_file && !found.is_wanted);
-        let has_room = self.control.has_room() && self.found.len() < MOST_UNANSWERED;
         let hashing = &self.files.hashing;
         match &self.files.input {
             Some(input) if input.is_late() => Idle::Source,
             // What is queued has no file that may be opened.
             _ if is_asked => Idle::Answers,
-            _ if self.walked.is_some() && has_room => Idle::Source,
+            _ if self.walked.is_some() && self.may_name() => Idle::Source,
             _ if !self.end.is_done() => Idle::Path,
             _ if hashing.waits_for_disk() => Idle::Disk,
             _ if hashing.is_busy() => Idle::Processor,
@@ -235,12 +237,10 @@ impl Sending {
     /// Tells of what was found, as far as answers keep up.
     fn name_entries(&mut self, report: &mut Report) -> Result<()> {
         let (mut entries, mut problems, mut attribute_bytes) = (vec![], vec![], 0);
-        while self.control.has_room()
+        while self.may_name()
             && let Some(walked) = &self.walked
-            && self.found.len() < MOST_UNANSWERED
             && entries.len().max(problems.len()) < MOST_ENTRIES
             && attribute_bytes < MOST_MESSAGE_ATTRIBUTES
-            && self.attribute_bytes < MOST_ATTRIBUTE_BYTES
         {
             match walk::next(walked)? {
                 Some(Walked::Entry {
@@ -257,9 +257,6 @@ impl Sending {
                         _ => 0,
                     };
                     self.named_bytes += size;
-                    if size > 0 && self.beginnings.len() < MOST_FILES {
-                        self.beginnings.push(path.clone());
-                    }
                     let weight_bytes = weight_bytes(&entry.attributes);
                     attribute_bytes += weight_bytes;
                     self.attribute_bytes += weight_bytes;
@@ -295,9 +292,9 @@ impl Sending {
         Ok(())
     }
 
-    /// While the other end reads the names of much, this one reads the beginning of that.
+    /// Once much is wanted, the beginning of that is read.
     fn measure_disk(&mut self, report: &mut Report) {
-        if self.measuring.is_none() && self.named_bytes >= LARGE_BYTES && self.is_of_files() {
+        if self.measuring.is_none() && self.wanted_bytes >= LARGE_BYTES && self.is_of_files() {
             let mut paths = std::mem::take(&mut self.beginnings).into_iter();
             let tree = self.files.tree.clone();
             let open = move || paths.next().map(|path| tree.open(&path, READING));
@@ -307,6 +304,13 @@ impl Sending {
             report.note_sender_disk(figures);
             self.control.say(Message::Disk(figures));
         }
+    }
+
+    /// Answers keep up with what was named.
+    fn may_name(&self) -> bool {
+        self.control.has_room()
+            && self.found.len() < MOST_UNANSWERED
+            && self.attribute_bytes < MOST_ATTRIBUTE_BYTES
     }
 
     fn is_of_files(&self) -> bool {
@@ -355,6 +359,10 @@ impl Sending {
         found.is_wanted_whole = ranges == [(0, found.size)] || found.size == 0;
         let wanted: u64 = ranges.iter().map(|(from, until)| until - from).sum();
         self.settled_bytes += found.size - wanted;
+        self.wanted_bytes += wanted;
+        if wanted > 0 && self.beginnings.len() < MOST_FILES {
+            self.beginnings.push(found.path.clone());
+        }
         // A file of which nothing is wanted is opened too, for its checksum.
         let nothing = [(0, 0)];
         let ranges = if ranges.is_empty() { &nothing } else { ranges };
