@@ -199,7 +199,7 @@ fn set_start(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, 
     let meets_queue = matches!(estimate.loss, Some(Loss::None | Loss::Queue));
     let (law, why) = match trust {
         Trust::Private if meets_queue => (Law::Scalable, " on a path of the site's own"),
-        _ => (Law::Cubic, ", paced over the round trip"),
+        _ => (Law::Cubic, ""),
     };
     choice.profile.law = Some(law);
     choice.profile.initial_ssthresh_pkts = Some(pkts);

@@ -61,12 +61,6 @@ impl Law {
             Law::Bbr => "fp_bbr",
         }
     }
-
-    /// Whether its flows spread their window over the round trip. The bursts of a slow start that does not are lost by others
-    /// in a queue that these have filled, and what they make way with is slow to come back. `fp_bbr` paces by itself.
-    pub fn is_spread(self) -> bool {
-        self == Law::Cubic
-    }
 }
 
 impl Profile {
@@ -129,9 +123,6 @@ impl fmt::Display for Profile {
         if let Some(law) = self.law {
             writeln!(lines, "congestion_control = \"{}\"", law.name())?;
         }
-        if self.law.is_some_and(Law::is_spread) {
-            writeln!(lines, "pacing = true")?;
-        }
         if self.override_application {
             writeln!(lines, "override_application = true")?;
         }
@@ -169,12 +160,6 @@ mod tests {
         let lines = "send_buffer = 16777216\ncongestion_control = \"fp_bbr\"\n";
         assert_eq!(profile.to_string(), lines);
         assert!(Profile::default().is_empty() && !profile.is_empty());
-        let spread = Profile {
-            law: Some(Law::Cubic),
-            ..Profile::default()
-        };
-        let lines = "congestion_control = \"fp_cubic\"\npacing = true\n";
-        assert_eq!(spread.to_string(), lines);
     }
 
     #[test]

@@ -215,7 +215,6 @@ fn learned(profile: &Profile, handshake_us: u64) -> Result<TcpSpec> {
         tcp.start.initial_rate_bps = profile.initial_rate_bps.unwrap_or(0);
     }
     tcp.pacing_rate_bps = profile.pacing_rate_bps;
-    tcp.pacing = law.is_spread();
     Ok(tcp)
 }
 
