@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What holds a transfer back. Each end keeps an account of its own time ([`sender`], [`receiver`]) and tells the other
-//! ([`SenderTimes`], [`ReceiverTimes`]); [`LimitTimes`] puts both together. [`disk`] measures the disks before.
+//! ([`SenderTimes`], [`ReceiverTimes`]); [`LimitTimes`] puts both together. [`disk`] measures the disks at the beginning.
 //!
 //! It says nothing to anybody and ends no transfer. Only [`disk`] and [`hashing`] do I/O or read a clock by themselves; an
 //! account has that of its thread. Start reading at [`LimitTimes::of`].
@@ -249,7 +249,7 @@ mod tests {
         ) {
             let shift = if is_small { 30 } else { 0 };
             let (of_sender, of_receiver) = (of_sender.map(|us| us >> shift), of_receiver.map(|us| us >> shift));
-                        let total: f64 = of_sender.iter().map(|us| s(*us)).sum();
+            let total: f64 = of_sender.iter().map(|us| s(*us)).sum();
             let times = LimitTimes::of(&sender(of_sender), &receiver(of_receiver), is_tcp);
             prop_assert_eq!(times.is_some(), total > 0.0);
             if let Some(times) = times {

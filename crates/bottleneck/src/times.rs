@@ -42,7 +42,7 @@ pub struct ReceiverTimes {
     pub overrun_us: u64,
 }
 
-/// What was measured of a disk before a large transfer: read where the files are, or written and synced where they go.
+/// What was measured of a disk at the beginning of a large transfer: read where the files are, or written and synced where they go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskFigures {
     /// Bytes.

@@ -7,7 +7,7 @@
 //! sender  Entries, Problems, Holes, Ended, Checksums, Figures, Finished ─►  receiver
 //! sender  ◄─ Answers, Problems, Times  receiver
 //! sender  ◄─ Deleted, Problems, Finished  receiver     (its answer to Finished)
-//! either  Disk: how fast it is, before much goes
+//! either  Disk: how fast it is, where much goes
 //! either  Busy: it waits for a disk; Alive: it had nothing else to say; Failure: what went wrong, and the end
 //! ```
 

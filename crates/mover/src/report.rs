@@ -63,10 +63,10 @@ pub struct Report {
     pub is_rude: bool,
     /// When and why congestion control came back; nothing if it did not.
     pub became_polite: Option<BecamePolite>,
-    /// How fast files were read at the sender before a transfer of 1 GiB and more, bits a second; nothing where it was not
+    /// How fast files were read at the sender at the beginning of a transfer of 1 GiB and more, bits a second; nothing where it was not
     /// measured, or most of what was read was in memory.
     pub sender_disk_bps: Option<u64>,
-    /// How fast the receiver wrote and synced before it.
+    /// How fast the receiver wrote and synced then.
     pub receiver_disk_bps: Option<u64>,
     /// What held the transfer back for longest; nothing where no data went.
     pub limited_by: Option<Limit>,

@@ -21,7 +21,7 @@ const TIMES: Times = Times {
     repeats: PAIRS,
     retries: 0,
 };
-/// The best policies without phases: which is better depends on the part.
+/// Policies without phases: which is better depends on the part.
 const STATIC: [&str; 2] = ["static", "static-paced"];
 const PARTS: [&str; 4] = ["alltoall", "one", "chunks", "sort"];
 
