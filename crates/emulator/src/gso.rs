@@ -137,6 +137,7 @@ impl Layout {
         if frame.len() <= self.front_bytes(1) {
             vnet::clear_gso(frame);
         }
+        vnet::bound_header(frame, self.header_bytes);
         let packet = &mut frame[vnet::BYTES..];
         let old_bytes = self.family.len_bytes(packet) as u16 - self.transport_offset;
         self.family.set_len(packet, packet.len() as u16);

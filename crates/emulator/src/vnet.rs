@@ -12,6 +12,7 @@ pub(crate) const BYTES: usize = Tun::VNET_BYTES;
 
 const FLAGS: usize = 0;
 const GSO_TYPE: usize = 1;
+const HDR_LEN: usize = 2;
 const GSO_SIZE: usize = 4;
 const CSUM_START: usize = 6;
 const CSUM_OFFSET: usize = 8;
@@ -40,6 +41,13 @@ pub(crate) fn gso_size(vnet: &[u8]) -> u16 {
 pub(crate) fn clear_gso(vnet: &mut [u8]) {
     vnet[GSO_TYPE] = GSO_NONE;
     vnet[GSO_SIZE..GSO_SIZE + 2].fill(0);
+}
+
+/// Bounds how much the receiver keeps in one piece. The kernel says as much as it kept so itself, which may be a whole
+/// super-packet, and refuses a packet that is shorter than what is said of it.
+pub(crate) fn bound_header(vnet: &mut [u8], most_bytes: u16) {
+    let bytes = host_u16(vnet, HDR_LEN).min(most_bytes);
+    vnet[HDR_LEN..HDR_LEN + 2].copy_from_slice(&bytes.to_ne_bytes());
 }
 
 /// Takes away what holds for a first segment only.

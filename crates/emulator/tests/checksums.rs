@@ -85,6 +85,26 @@ fn no_effect_but_corruption_makes_a_wrong_checksum() {
 }
 
 #[test]
+fn a_link_splits_super_packets_that_came_over_another() {
+    if !can_run("a_link_splits_super_packets_that_came_over_another") {
+        return;
+    }
+    let mut topology = routed_path(&run_name("second"), ChainSpec::default());
+    topology.links[1].exact = true;
+    // Bursts of all sizes: what fits in a page of memory is kept otherwise by the kernel than what does not.
+    topology.links[1].directions[0] = ChainSpec::of([
+        CellSpec::rate(100_000_000, Some(100_000)),
+        CellSpec::delay(2_000_000),
+    ]);
+    let (errors, stats) = with_network(&topology, |network| {
+        transfer_all(network, 4_000_000);
+        errors(network)
+    });
+    assert_eq!(errors, [[0; 6]; 2]);
+    assert_none_refused(&stats);
+}
+
+#[test]
 fn tshark_sees_no_wrong_checksum() {
     const TEST: &str = "tshark_sees_no_wrong_checksum";
     if !can_run(TEST) {
