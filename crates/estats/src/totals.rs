@@ -70,8 +70,9 @@ pub(crate) struct Seen {
     pub signals_without_queue: u64,
 }
 
-/// Less is hardly a queue, µs: CoDel's target is 5 ms (RFC 8289, 4.2), and a busy host's noise is below 3.
-const HARDLY_A_QUEUE_US: u64 = 4_000;
+/// Less is hardly a queue, µs: CoDel, whose target is 5 ms (RFC 8289, 4.2), drops from some 4 on where others keep it, and a busy
+/// host's noise is below 3.
+const HARDLY_A_QUEUE_US: u64 = 3_000;
 
 /// So few segments in flight do not bring the three duplicates that fast retransmission waits for (RFC 5681).
 const TAIL_PKTS: u32 = 3;
