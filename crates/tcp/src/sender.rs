@@ -221,6 +221,8 @@ impl Sender {
         if arrivals.tells_arrival() {
             self.end_paced_start(in_flight);
         }
+        // HyStart asks when the acknowledgement came.
+        self.window.now_us = arrivals.now_ns / 1000;
         self.measure(ack, arrivals);
         self.set_clock(arrivals.now_ns);
         if let Some(late) = arrivals.late_acked.filter(|late| *late < highest) {
