@@ -126,6 +126,13 @@ impl Acknowledging {
         }
     }
 
+    /// The sender is told of a window that grows (`tcp_grow_window`).
+    pub(super) fn window_grows(&mut self) {
+        if let DelayedAcks::QuickAtStart { .. } = self.policy {
+            self.quick |= 1;
+        }
+    }
+
     fn delay(&mut self, now_ns: u64) {
         if let DelayedAcks::On { max_ns } | DelayedAcks::QuickAtStart { max_ns } = self.policy {
             self.delayed_until_ns.get_or_insert(now_ns + max_ns);

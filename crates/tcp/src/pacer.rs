@@ -157,18 +157,29 @@ impl Pacer {
         if let Some(rate) = self.rate {
             return Some(rate);
         }
-        let percent = if pace.is_slow_start {
-            SLOW_START_PERCENT
-        } else {
-            AVOIDANCE_PERCENT
-        };
-        let rate = pace.window_bytes.saturating_mul(percent * 10_000) / pace.srtt_us.max(1);
-        Some(rate.max(1))
+        Some(window_rate(pace))
+    }
+
+    /// `sk_pacing_rate`, which the kernel reckons whether it paces or not; bytes a second.
+    pub(super) fn kernel_rate(&self, pace: &Pace) -> u64 {
+        let rate = self.start_rate.or(self.rate);
+        self.at_most_ceiling(rate.unwrap_or_else(|| window_rate(pace)))
     }
 
     fn at_most_ceiling(&self, rate: u64) -> u64 {
         self.ceiling.map_or(rate, |ceiling| rate.min(ceiling))
     }
+}
+
+/// `tcp_update_pacing_rate`: bytes a second.
+fn window_rate(pace: &Pace) -> u64 {
+    let percent = if pace.is_slow_start {
+        SLOW_START_PERCENT
+    } else {
+        AVOIDANCE_PERCENT
+    };
+    let rate = pace.window_bytes.saturating_mul(percent * 10_000) / pace.srtt_us.max(1);
+    rate.max(1)
 }
 
 /// Bytes a second.

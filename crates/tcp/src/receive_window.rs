@@ -65,16 +65,22 @@ impl ReceiveWindow {
     }
 
     /// `bytes` arrived in order; the program has read `delivered_bytes`, and `beyond_bytes` stretch from
-    /// there to the last that arrived beyond a hole.
+    /// there to the last that arrived beyond a hole. Says whether the window grows with it.
     pub(super) fn delivered(
         &mut self,
         now_ns: u64,
         bytes: u64,
         delivered_bytes: u64,
         beyond_bytes: u64,
-    ) {
+    ) -> bool {
         let room = self.buffer_bytes.saturating_sub(self.ssthresh_bytes);
         self.ssthresh_bytes += room.min(2 * bytes); // tcp_grow_window
+        self.measure(now_ns, delivered_bytes, beyond_bytes);
+        room > 0
+    }
+
+    /// `tcp_rcv_space_adjust`.
+    fn measure(&mut self, now_ns: u64, delivered_bytes: u64, beyond_bytes: u64) {
         let (from_bytes, from_ns) = self.measured_from;
         if now_ns - from_ns < self.rtt_x8_ns / 8 {
             return;

@@ -171,8 +171,10 @@ impl Receiver {
         }
         self.figures.delivered_bytes += bytes;
         let stretch_bytes = self.stretch_bytes();
-        self.window
-            .delivered(now_ns, bytes, self.figures.delivered_bytes, stretch_bytes);
+        let delivered_bytes = self.figures.delivered_bytes;
+        if (self.window).delivered(now_ns, bytes, delivered_bytes, stretch_bytes) {
+            self.acknowledging.window_grows();
+        }
         bytes
     }
 

@@ -84,6 +84,11 @@ impl SendBuffer {
         self.unsent_bytes.min(self.mss_bytes) as u32
     }
 
+    /// The segments that what is in the buffer makes.
+    pub(super) fn unsent_pkts(&self) -> u32 {
+        u32::try_from(self.unsent_bytes.div_ceil(self.mss_bytes)).unwrap_or(u32::MAX)
+    }
+
     /// A segment of them leaves.
     pub(super) fn take(&mut self, payload_bytes: u32) {
         self.unsent_bytes -= u64::from(payload_bytes);

@@ -7,6 +7,7 @@ mod alarm;
 mod duplicates;
 mod ecn;
 mod limit;
+mod offload;
 mod rate;
 mod recovery;
 mod resize;
@@ -34,6 +35,7 @@ use crate::{Detection, TcpSpec};
 use alarm::{Alarm, AlarmKind};
 use ecn::EcnState;
 pub use limit::SendLimit;
+use offload::Offload;
 use rate::{RateFlow, delivery_rate_of};
 use recovery::Reordering;
 use rude::Rudeness;
@@ -81,6 +83,7 @@ pub struct Sender {
     pub(super) usage: Usage,
     alarm: Alarm,
     burst: Burst,
+    offload: Offload,
     pub(super) state: State,
     /// Recovery ends when all below has arrived (`high_seq`).
     pub(super) high: u64,
@@ -134,6 +137,7 @@ impl Sender {
             usage: Usage::default(),
             alarm: Alarm::default(),
             burst: Burst::default(),
+            offload: Offload::new(spec),
             state: State::Open,
             high: 0,
             reduction: Reduction::new(spec.reduction),

@@ -43,6 +43,8 @@ pub struct TcpSpec {
     pub pacing_quantum_ns: u64,
     /// The most segments that leave between one acknowledgement and the next; 0: no bound. Rude flows have none.
     pub max_burst_pkts: u32,
+    /// New segments leave together as Linux gives them to a device that cuts them (TSO), and wait for that.
+    pub offload: bool,
     /// How loss is found.
     pub detection: Detection,
     /// SACK blocks in an acknowledgement at most, 1 to [`MAX_BLOCKS`]; not read where `detection` knows no SACK.
@@ -202,6 +204,7 @@ impl Default for TcpSpec {
             pacing: false,
             pacing_quantum_ns: 0,
             max_burst_pkts: 0,
+            offload: false,
             detection: Detection::Rack,
             sack_blocks: TIMESTAMPED_BLOCKS,
             reduction: WindowReduction::Prr,

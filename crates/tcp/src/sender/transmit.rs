@@ -55,7 +55,8 @@ impl Sender {
         if self.window.cwnd_pkts <= self.board.in_flight() {
             return None;
         }
-        if let Some(until_ns) = self.pacer.waits_until_ns(now_ns) {
+        let is_leaving = self.offload.is_leaving();
+        if let Some(until_ns) = (self.pacer.waits_until_ns(now_ns)).filter(|_| !is_leaving) {
             if self.has_unsent() || self.board.next_lost().is_some() {
                 self.burst.paced_until_ns = Some(until_ns);
             }
@@ -97,7 +98,7 @@ impl Sender {
     }
 
     fn new_segment(&mut self, now_ns: u64) -> Option<Segment> {
-        if self.fitting_payload() == 0 {
+        if self.fitting_payload() == 0 || !self.gives_device(now_ns) {
             return None;
         }
         self.begin_rate_transmission(now_ns);
@@ -113,6 +114,7 @@ impl Sender {
 
     fn send_new(&mut self, now_ns: u64, payload_bytes: u32) -> Segment {
         self.buffer.take(payload_bytes);
+        self.offload.sent();
         let was_idle = self.board.is_empty();
         let number = self.board.send(now_ns, payload_bytes);
         self.mark_sent(now_ns, number, was_idle);
@@ -217,7 +219,8 @@ impl Sender {
     pub(super) fn end_burst(&mut self, now_ns: u64) {
         let (new_pkts, was_idle) = (self.burst.new_pkts, self.burst.was_idle);
         (self.burst.new_pkts, self.burst.was_idle) = (0, false);
-        let is_limiting = self.board.in_flight() >= self.window.cwnd_pkts;
+        let is_held_back = self.offload.end_burst();
+        let is_limiting = is_held_back || self.board.in_flight() >= self.window.cwnd_pkts;
         if new_pkts > 0 || (is_limiting && self.has_unsent()) {
             self.usage.note(is_limiting, &self.board);
         }

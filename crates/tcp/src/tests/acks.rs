@@ -4,8 +4,11 @@
 use super::super::{Ack, Block, MAX_BLOCKS, Sender};
 use super::channel::Fate;
 use super::traces::{MS, RTT, bytes, losing, spec};
-use crate::{DelayedAcks, Detection, TcpSpec};
+use crate::{Buffer, DelayedAcks, Detection, TcpSpec};
 use fatpath_cc::Start;
+
+/// It does not grow.
+const WIDE: Buffer = Buffer::Fixed(1 << 30);
 
 #[test]
 fn delayed_acks_halve_them_and_a_lone_segment_waits() {
@@ -33,6 +36,7 @@ fn the_first_acks_come_quickly_as_linux_does() {
     let mut channel = losing(
         &TcpSpec {
             delayed_acks: quick,
+            receive_buffer: WIDE,
             ..spec()
         },
         &[],
@@ -40,6 +44,21 @@ fn the_first_acks_come_quickly_as_linux_does() {
     channel.write(bytes(1016));
     channel.run(u64::MAX);
     assert_eq!(channel.receiver.figures().acks, 16 + 500);
+}
+
+/// `tcp_grow_window`.
+#[test]
+fn acks_do_not_wait_while_the_window_grows() {
+    let spec = TcpSpec {
+        delayed_acks: DelayedAcks::QuickAtStart { max_ns: 40 * MS },
+        receive_buffer: Buffer::Auto(bytes(50), bytes(10_000)),
+        ..spec()
+    };
+    let mut channel = losing(&spec, &[]);
+    channel.write(bytes(400));
+    channel.run(u64::MAX);
+    let acks = channel.receiver.figures().acks;
+    assert!((300..=400).contains(&acks), "{acks}");
 }
 
 /// As at the beginning: `tcp_event_data_recv`.
@@ -50,6 +69,7 @@ fn acks_come_quickly_again_after_a_pause() {
     for (pause_ns, acks) in [(250 * MS, 500..502), (350 * MS, 508..510)] {
         let spec = TcpSpec {
             delayed_acks: quick,
+            receive_buffer: WIDE,
             ..spec()
         };
         let mut channel = losing(&spec, &[]);

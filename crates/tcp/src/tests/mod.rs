@@ -5,6 +5,7 @@ mod acks;
 mod channel;
 mod classic;
 mod ecn;
+mod offload;
 mod oracle;
 mod random;
 mod theory;
