@@ -15,6 +15,7 @@ mod beside;
 mod dispersion;
 mod flows;
 mod ping;
+mod plain;
 mod receive;
 mod send;
 mod socket;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 pub use flows::{RecvFlows, SendFlows};
 pub use ping::{Answered, Ping, Pong};
+pub use plain::{PlainRecvEnd, PlainSendEnd, SocketRequests};
 pub use receive::RecvEnd;
 pub use send::SendEnd;
 pub use socket::{BindError, Bound, Socket};

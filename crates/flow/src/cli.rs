@@ -39,6 +39,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Whatever clocks say of loopback.
 const LEAST_RTT: Duration = Duration::from_micros(10);
 
+/// When the programs of a lab began, in its environment: nanoseconds of [`monotonic_ns`].
+pub const BEGAN: &str = "FATPATH_LAB_BEGAN_NS";
+
 /// `fatpath flow`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -100,6 +103,12 @@ pub struct SendArguments {
     /// The round-trip time of the path, which that does not tell
     #[arg(long, value_name = "TIME", hide = true, value_parser = time_ns)]
     rtt: Option<u64>,
+    /// The kernel's TCP carries the data, to this port of the receiver
+    #[arg(long, value_name = "PORT", hide = true, requires = "control")]
+    kernel: Option<u16>,
+    /// Begin so long after the programs of a lab have
+    #[arg(long, value_name = "TIME", hide = true, value_parser = time_ns)]
+    start: Option<u64>,
 }
 
 /// `fatpath flow receive`.
@@ -150,6 +159,7 @@ fn send(arguments: &SendArguments) -> Result<()> {
         address: to.ip(),
         streams: arguments.streams,
         tcp: arguments.tcp.clone(),
+        kernel_port: arguments.kernel,
         datagram_bytes: arguments.datagram_bytes,
         lasts_ns: arguments.lasts.or(default_ns),
         interval_ns: arguments.interval,
@@ -166,13 +176,29 @@ fn send(arguments: &SendArguments) -> Result<()> {
         None => connect(to)?,
     };
     asked.rtt_ns = rtt.max(LEAST_RTT).as_nanos() as u64;
-    let report = send::one(control, asked, load(arguments), arguments.log.as_deref())?;
+    let log = arguments.log.as_deref();
+    let begin = || wait_for_start(arguments.start);
+    let report = send::one(control, asked, load(arguments), log, begin)?;
     let mut out = io::stdout().lock();
     match arguments.json {
         true => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
         false => writeln!(out, "{report}")?,
     }
     Ok(())
+}
+
+/// Programs of a lab that are to begin together have [`BEGAN`]; any other begins so long after now.
+fn wait_for_start(start_ns: Option<u64>) {
+    let now_ns = monotonic_ns();
+    let began_ns = std::env::var(BEGAN).ok().and_then(|ns| ns.parse().ok());
+    let at_ns = began_ns.unwrap_or(now_ns) + start_ns.unwrap_or(0);
+    std::thread::sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns)));
+}
+
+/// The clock of [`BEGAN`].
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn load(arguments: &SendArguments) -> Load {

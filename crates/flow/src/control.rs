@@ -45,6 +45,8 @@ pub(crate) struct Asked {
     pub(crate) streams: u32,
     /// `KEY=VALUE`.
     pub(crate) tcp: Vec<String>,
+    /// The kernel's TCP carries the data, to this port of the receiver; `None`: the transport does.
+    pub(crate) kernel_port: Option<u16>,
     pub(crate) datagram_bytes: u16,
     pub(crate) lasts_ns: Option<u64>,
     pub(crate) interval_ns: u64,

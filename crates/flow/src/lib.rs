@@ -8,6 +8,7 @@
 
 pub mod cli;
 mod control;
+mod ends;
 mod log;
 mod receive;
 mod report;

@@ -7,12 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use fatpath_driver::{RecvEnd, Sink, Socket, StepError};
-use fatpath_scenario::{Requests, transport};
-use fatpath_transport::frame::Write;
+use fatpath_driver::{PlainRecvEnd, RecvEnd, Socket, SocketRequests};
+use fatpath_link::headers::TIMESTAMP_BYTES;
+use fatpath_scenario::{EndSettings, Requests, transport};
 use fatpath_transport::{Secret, Spec};
 
 use crate::control::{Asked, Control, Message};
+use crate::ends::{Datagrams, Receiving};
 
 /// As the mover's.
 const PORTS: std::ops::RangeInclusive<u16> = 50_000..=51_000;
@@ -22,13 +23,8 @@ pub(crate) const MOST_STREAMS: u32 = 128;
 const MOST_INTERVALS: u64 = 10_000;
 /// How soon a thread sees that the other end has ended.
 const WAIT: Duration = Duration::from_millis(5);
-
-/// What arrives is gone.
-struct Nothing;
-
-impl Sink for Nothing {
-    fn write(&mut self, _: usize, _: &[Write<'_>]) {}
-}
+/// The same where nothing else is to do in time.
+const PLAIN_WAIT: Duration = Duration::from_millis(50);
 
 /// What both ends make of what the sender wants, and what that was.
 ///
@@ -51,18 +47,43 @@ pub(crate) fn spec(asked: &Asked) -> Result<(Spec, Requests)> {
         "--interval: give at least a {MOST_INTERVALS}th of --lasts"
     );
     let requests = Requests::of_texts(&asked.tcp).map_err(anyhow::Error::msg)?;
+    if asked.kernel_port.is_some() {
+        socket_requests(&requests)?;
+        return Ok((Spec::default(), requests));
+    }
     let spec = transport::spec(&requests, asked.datagram_bytes).map_err(anyhow::Error::msg)?;
     Ok((spec, requests))
 }
 
+/// What a socket of the kernel's TCP can be asked for.
+///
+/// # Errors
+/// There is more.
+pub(crate) fn socket_requests(requests: &Requests) -> Result<SocketRequests> {
+    let parameters = requests.law.iter().flat_map(|law| &law.parameters);
+    ensure!(
+        requests.ends == EndSettings::default() && parameters.count() == 0,
+        "--tcp: the kernel can be asked for law, mss, window and pacing_rate alone"
+    );
+    Ok(SocketRequests {
+        law: requests.law.as_ref().map(|law| law.name.clone()),
+        mss_bytes: requests.mss_bytes.map(|bytes| bytes + TIMESTAMP_BYTES),
+        window_bytes: requests.window_bytes,
+        pacing_bytes_per_s: requests.pacing_rate_bps.map(|bps| bps / 8),
+    })
+}
+
 /// Binds a socket of the same family as `like`, and says where.
 pub(crate) fn bind(like: IpAddr, first: u16) -> Result<(Socket, SocketAddr)> {
-    let address: IpAddr = match like {
+    let (socket, bound) = Socket::bind(any_like(like), PORTS, first)?;
+    Ok((socket, bound.address))
+}
+
+fn any_like(like: IpAddr) -> IpAddr {
+    match like {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let (socket, bound) = Socket::bind(address, PORTS, first)?;
-    Ok((socket, bound.address))
+    }
 }
 
 /// 32 random bytes.
@@ -89,56 +110,89 @@ fn take(control: &mut Control) -> Result<()> {
     let Message::Asked(asked) = control.answer()? else {
         bail!("the other end does not begin as `fatpath flow send` does");
     };
-    let (spec, _) = spec(&asked)?;
-    let random = random()?;
-    let (ends, ports) = ends(&asked, &spec, &random)?;
-    control.say(&Message::Ready { random, ports })?;
-    match control.answer()? {
-        Message::Go => {}
-        _ => bail!("the other end does not go on as `fatpath flow send` does"),
-    }
-    let streams = receive(ends, &asked, &spec, control)?;
+    let (spec, requests) = spec(&asked)?;
+    let ends = match asked.kernel_port {
+        Some(port) => plain_ends(&asked, port, &requests, control)?,
+        None => {
+            let random = random()?;
+            let (ends, ports) = ends(&asked, &spec, &random)?;
+            ready(control, random, ports)?;
+            ends
+        }
+    };
+    let streams = receive(ends, &asked, control)?;
     control.say(&Message::Arrived { streams })
 }
 
-fn ends(asked: &Asked, spec: &Spec, random: &[u8; 32]) -> Result<(Vec<RecvEnd>, Vec<u16>)> {
+/// Says where it is, and waits until the other end begins.
+fn ready(control: &mut Control, random: [u8; 32], ports: Vec<u16>) -> Result<()> {
+    control.say(&Message::Ready { random, ports })?;
+    match control.answer()? {
+        Message::Go => Ok(()),
+        _ => bail!("the other end does not go on as `fatpath flow send` does"),
+    }
+}
+
+/// Of the kernel's TCP: all have connected when the other end begins.
+fn plain_ends(
+    asked: &Asked,
+    port: u16,
+    requests: &Requests,
+    control: &mut Control,
+) -> Result<Ends> {
+    let address = SocketAddr::new(any_like(asked.address), port);
+    let listener = socket_requests(requests)?
+        .listen(address, asked.streams)
+        .with_context(|| format!("TCP port {port}"))?;
+    ready(control, [0; 32], vec![port; asked.streams as usize])?;
+    let accept = |_| {
+        let end = PlainRecvEnd::of(listener.accept()?.0)?;
+        Ok(Box::new(end) as Box<dyn Receiving>)
+    };
+    (0..asked.streams).map(accept).collect()
+}
+
+type Ends = Vec<Box<dyn Receiving>>;
+
+fn ends(asked: &Asked, spec: &Spec, random: &[u8; 32]) -> Result<(Ends, Vec<u16>)> {
     let mut secret = Secret::agree(&asked.random, random);
     let rtt = Duration::from_nanos(asked.rtt_ns);
     let first = u16::from_be_bytes([random[0], random[1]]);
     let one = |_| {
         let flow = secret.next_flow().context("a new secret has flows")?;
         let (socket, here) = bind(asked.address, first)?;
-        let end = RecvEnd::new(socket, spec, flow, None, rtt)?;
-        Ok((end, here.port()))
+        let end = Datagrams {
+            end: RecvEnd::new(socket, spec, flow, None, rtt)?,
+            mss_bytes: transport::mss_bytes(spec),
+        };
+        Ok((Box::new(end) as Box<dyn Receiving>, here.port()))
     };
     let both: Result<Vec<_>> = (0..asked.streams).map(one).collect();
     Ok(both?.into_iter().unzip())
 }
 
 /// Until the sender has ended, or for as long as it sends.
-fn receive(
-    ends: Vec<RecvEnd>,
-    asked: &Asked,
-    spec: &Spec,
-    control: &mut Control,
-) -> Result<Vec<Vec<u64>>> {
+fn receive(ends: Ends, asked: &Asked, control: &mut Control) -> Result<Vec<Vec<u64>>> {
     let has_ended = AtomicBool::new(false);
     let clock = Clock {
         begun: Instant::now(),
         lasts: asked.lasts_ns.map(Duration::from_nanos),
         interval: Duration::from_nanos(asked.interval_ns),
+        wait: match asked.kernel_port {
+            Some(_) => PLAIN_WAIT,
+            None => WAIT,
+        },
     };
     thread::scope(|scope| {
         let threads: Vec<_> = ends
             .into_iter()
-            .map(|end| scope.spawn(|| count(end, spec, &clock, &has_ended)))
+            .map(|end| scope.spawn(|| count(end, &clock, &has_ended)))
             .collect();
         let done = control.wait();
         has_ended.store(true, Ordering::Relaxed);
-        let counts = threads.into_iter().map(|thread| {
-            let joined = thread.join().ok().context("a receiving thread")?;
-            Ok(joined?)
-        });
+        let counts = threads
+            .into_iter()
+            .map(|thread| thread.join().ok().context("a receiving thread")?);
         let counts: Result<Vec<_>> = counts.collect();
         match done? {
             Message::Done => counts,
@@ -151,15 +205,11 @@ struct Clock {
     begun: Instant,
     lasts: Option<Duration>,
     interval: Duration,
+    wait: Duration,
 }
 
 /// Bytes that had arrived in order at the end of each interval.
-fn count(
-    mut end: RecvEnd,
-    spec: &Spec,
-    clock: &Clock,
-    has_ended: &AtomicBool,
-) -> Result<Vec<u64>, StepError> {
+fn count(mut end: Box<dyn Receiving>, clock: &Clock, has_ended: &AtomicBool) -> Result<Vec<u64>> {
     let mut counts = vec![];
     let lasts = clock.lasts.unwrap_or(Duration::MAX);
     loop {
@@ -167,21 +217,12 @@ fn count(
         while now.min(lasts) >= clock.interval * (counts.len() as u32 + 1)
             && counts.len() < MOST_INTERVALS as usize
         {
-            counts.push(delivered_bytes(&end, spec));
+            counts.push(end.delivered_bytes());
         }
         if now >= lasts || has_ended.load(Ordering::Relaxed) {
-            counts.push(delivered_bytes(&end, spec));
+            counts.push(end.delivered_bytes());
             return Ok(counts);
         }
-        end.step(&mut Nothing, WAIT.min(lasts - now))?;
+        end.step(clock.wait.min(lasts - now))?;
     }
-}
-
-/// TCP counts what is in its segments; a run's header is in each.
-fn delivered_bytes(end: &RecvEnd, spec: &Spec) -> u64 {
-    let data = u64::from(transport::mss_bytes(spec));
-    let segment = data + u64::from(Spec::RUN_HEADER_BYTES);
-    let bytes = end.figures().delivered_bytes;
-    let rest = (bytes % segment).saturating_sub(u64::from(Spec::RUN_HEADER_BYTES));
-    bytes / segment * data + rest
 }

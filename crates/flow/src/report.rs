@@ -27,10 +27,10 @@ pub struct Report {
     pub retransmits: u64,
     /// Times the retransmission timer ran out.
     pub timeouts: u64,
-    /// Times the window was reduced.
-    pub congestion_events: u64,
-    /// Of these, those taken back.
-    pub undone_events: u64,
+    /// Times the window was reduced; `None`: the kernel's TCP does not tell.
+    pub congestion_events: Option<u64>,
+    /// Of these, those taken back; likewise.
+    pub undone_events: Option<u64>,
     /// Least round-trip time of all connections.
     pub min_rtt_us: u32,
     /// How long each chunk took until all of it was known to have arrived; the whole, where there are none.
@@ -62,8 +62,9 @@ impl Report {
         self.sent_pkts += figures.sent_pkts;
         self.retransmits += figures.retransmits;
         self.timeouts += figures.timeouts;
-        self.congestion_events += figures.congestion_events;
-        self.undone_events += figures.undone_events;
+        let sum = |of_all: Option<u64>, one| of_all.map(|all| all + one);
+        self.congestion_events = sum(self.congestion_events, figures.congestion_events);
+        self.undone_events = sum(self.undone_events, figures.undone_events);
         self.min_rtt_us = match self.min_rtt_us {
             0 => figures.min_rtt_us,
             least => least.min(figures.min_rtt_us),
@@ -93,17 +94,21 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "{:.2} s: {} bytes, {:.2} Mb/s; {} of {} segments sent again, {} timeouts, {} reductions of the window ({} taken \
-             back), least round-trip time {:.2} ms",
+            "{:.2} s: {} bytes, {:.2} Mb/s; {} of {} segments sent again, {} timeouts, ",
             self.seconds,
             self.bytes,
             self.goodput_bps / 1e6,
             self.retransmits,
             self.sent_pkts,
-            self.timeouts,
-            self.congestion_events,
-            self.undone_events,
-            f64::from(self.min_rtt_us) / 1e3
-        )
+            self.timeouts
+        )?;
+        if let (Some(events), Some(undone)) = (self.congestion_events, self.undone_events) {
+            write!(
+                f,
+                "{events} reductions of the window ({undone} taken back), "
+            )?;
+        }
+        let least_ms = f64::from(self.min_rtt_us) / 1e3;
+        write!(f, "least round-trip time {least_ms:.2} ms")
     }
 }

@@ -7,28 +7,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use fatpath_driver::{SendEnd, Source};
-use fatpath_scenario::transport;
+use fatpath_driver::{PlainSendEnd, SendEnd};
+use fatpath_scenario::{Requests, transport};
 use fatpath_tcp::SenderFigures;
-use fatpath_transport::{Extent, Run, Secret, Spec};
+use fatpath_transport::{Extent, Secret, Spec};
 
 use crate::control::{Asked, Control, Message};
+use crate::ends::Sending;
 use crate::log::{Connection, Log};
-use crate::receive::{bind, spec};
+use crate::receive::{bind, socket_requests, spec};
 use crate::report::{Interval, Report};
 
 /// More than any flow moves.
 const ENDLESS_BYTES: u64 = 1 << 60;
 /// How long a step waits.
 const WAIT: Duration = Duration::from_millis(10);
-
-struct Zeros;
-
-impl Source for Zeros {
-    fn read(&mut self, _: &Run, into: &mut [u8]) {
-        into.fill(0);
-    }
-}
+/// The same where the kernel's TCP does the rest: one connection's transfers are timed, those of several are not, and many
+/// that look often take the processor from the others.
+const WAIT_OF_ONE: Duration = Duration::from_millis(1);
+const WAIT_OF_SEVERAL: Duration = Duration::from_millis(20);
+/// How long connections may take to open.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// What each connection is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +79,7 @@ struct Sent {
     chunks: Vec<Duration>,
 }
 
-/// Sends `load` by each connection, as `asked` says. What happens is logged in the folder `log`.
+/// Sends `load` by each connection, as `asked` says, when `begin` returns. What happens is logged in the folder `log`.
 ///
 /// # Errors
 /// What is out of range, the other end's, or the network's.
@@ -89,6 +88,7 @@ pub(crate) fn one(
     asked: Asked,
     load: Load,
     log: Option<&Path>,
+    begin: impl FnOnce(),
 ) -> Result<Report> {
     let (spec, requests) = spec(&asked)?;
     control.say(&Message::Asked(asked.clone()))?;
@@ -101,13 +101,20 @@ pub(crate) fn one(
         ports.len(),
         asked.streams
     );
-    let fragments = requests.ends.fragment == Some(true);
-    let mut streams = streams(&asked, &spec, fragments, &random, &ports)?;
+    let mut streams = match asked.kernel_port {
+        Some(_) => plain_streams(&asked, &requests, &ports)?,
+        None => {
+            let fragments = requests.ends.fragment == Some(true);
+            streams(&asked, &spec, fragments, &random, &ports)?
+        }
+    };
     if let Some(folder) = log {
-        (streams.iter_mut().zip(1..))
-            .try_for_each(|(one, number)| one.log(number, &spec, folder))?;
+        (streams.iter_mut().zip(1..)).try_for_each(|(one, number)| {
+            one.log(number, law(&asked, &spec, &requests), &spec, folder)
+        })?;
     }
     control.say(&Message::Go)?;
+    begin();
     let sent = send(streams, &asked, load)?;
     control.say(&Message::Done)?;
     match control.answer()? {
@@ -118,17 +125,26 @@ pub(crate) fn one(
 
 /// A connection.
 struct Stream {
-    end: SendEnd,
+    end: Box<dyn Sending>,
     ends: [SocketAddr; 2],
+    wait: Duration,
     log: Option<Log>,
 }
 
+/// The name of the law, as the kernel knows it; empty: the host's own.
+fn law(asked: &Asked, spec: &Spec, requests: &Requests) -> String {
+    match asked.kernel_port {
+        Some(_) => (requests.law.as_ref()).map_or(String::new(), |law| law.name.clone()),
+        None => format!("fp_{}", spec.tcp.law.spec().name),
+    }
+}
+
 impl Stream {
-    fn log(&mut self, number: u64, spec: &Spec, folder: &Path) -> Result<()> {
+    fn log(&mut self, number: u64, law: String, spec: &Spec, folder: &Path) -> Result<()> {
         let connection = Connection {
             number,
             ends: self.ends,
-            law: format!("fp_{}", spec.tcp.law.spec().name),
+            law,
             mss_bytes: transport::mss_bytes(spec),
         };
         self.log = Some(Log::begin(folder, connection)?);
@@ -154,12 +170,37 @@ fn streams(
         }
         let there = SocketAddr::new(asked.address, *port);
         Ok(Stream {
-            end: SendEnd::new(socket, spec, flow, Some(there), rtt)?,
+            end: Box::new(SendEnd::new(socket, spec, flow, Some(there), rtt)?),
             ends: [here, there],
+            wait: WAIT,
             log: None,
         })
     };
     ports.iter().map(one).collect()
+}
+
+/// Of the kernel's TCP, all of them connected.
+fn plain_streams(asked: &Asked, requests: &Requests, ports: &[u16]) -> Result<Vec<Stream>> {
+    let requests = socket_requests(requests)?;
+    let connect = |port: &u16| {
+        let there = SocketAddr::new(asked.address, *port);
+        Ok((there, PlainSendEnd::connect(there, &requests)?))
+    };
+    let connecting: Vec<_> = ports.iter().map(connect).collect::<Result<_>>()?;
+    let connected = connecting.into_iter().map(|(there, end)| {
+        end.wait_connected(CONNECT_WITHIN)
+            .with_context(|| format!("cannot connect to {there}"))?;
+        Ok(Stream {
+            ends: [end.local_addr()?, there],
+            end: Box::new(end),
+            wait: match ports.len() {
+                1 => WAIT_OF_ONE,
+                _ => WAIT_OF_SEVERAL,
+            },
+            log: None,
+        })
+    });
+    connected.collect()
 }
 
 fn send(streams: Vec<Stream>, asked: &Asked, load: Load) -> Result<Vec<Sent>> {
@@ -184,7 +225,7 @@ impl Stream {
         let mut figures: Vec<SenderFigures> = vec![];
         loop {
             let now = begun.elapsed();
-            let due = giving.give(&mut self.end, now);
+            let due = giving.give(&mut *self.end, now);
             let stands = self.end.figures();
             if let Some(log) = &mut self.log {
                 log.note(now, &stands);
@@ -192,7 +233,7 @@ impl Stream {
             while now.min(lasts) >= interval * (figures.len() as u32 + 1) {
                 figures.push(stands);
             }
-            if now >= lasts || giving.is_over(&self.end) {
+            if now >= lasts || giving.is_over(&*self.end) {
                 figures.push(stands);
                 self.log.map_or(Ok(()), |log| log.end(now, &stands))?;
                 return Ok(Sent {
@@ -201,8 +242,8 @@ impl Stream {
                     chunks: giving.took,
                 });
             }
-            let wait = WAIT.min(lasts - now).min(due.saturating_sub(now));
-            self.end.step(&mut Zeros, wait)?;
+            let wait = self.wait.min(lasts - now).min(due.saturating_sub(now));
+            self.end.step(wait)?;
         }
     }
 }
@@ -240,12 +281,12 @@ impl Giving {
         self.chunk.count.is_some_and(|count| self.given >= count)
     }
 
-    fn is_over(&self, end: &SendEnd) -> bool {
+    fn is_over(&self, end: &dyn Sending) -> bool {
         self.is_all_given() && end.is_done()
     }
 
     /// Gives what is due, and says when more is.
-    fn give(&mut self, end: &mut SendEnd, now: Duration) -> Duration {
+    fn give(&mut self, end: &mut dyn Sending, now: Duration) -> Duration {
         if !end.is_done() {
             return Duration::MAX;
         }
@@ -277,8 +318,8 @@ fn report(asked: &Asked, spec: &Spec, sent: &[Sent], arrived: &[Vec<u64>]) -> Re
         sent_pkts: 0,
         retransmits: 0,
         timeouts: 0,
-        congestion_events: 0,
-        undone_events: 0,
+        congestion_events: asked.kernel_port.is_none().then_some(0),
+        undone_events: asked.kernel_port.is_none().then_some(0),
         min_rtt_us: 0,
         chunks_s: (sent.iter().flat_map(|sent| &sent.chunks))
             .map(Duration::as_secs_f64)
@@ -350,6 +391,7 @@ mod tests {
             address: [127, 0, 0, 1].into(),
             streams: 2,
             tcp: vec![],
+            kernel_port: None,
             datagram_bytes: 1452,
             lasts_ns: None,
             interval_ns: 1_000_000_000,

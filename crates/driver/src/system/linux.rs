@@ -3,7 +3,9 @@
 
 use super::{ConnectionFigures, option};
 use crate::waits::Chronograph;
+use fatpath_tcp::SenderFigures;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use rustix::net::RecvFlags;
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
     set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
@@ -13,6 +15,7 @@ use rustix::thread::set_current_timer_slack;
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::num::NonZeroU64;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 pub(crate) use super::marked::Mark;
@@ -67,12 +70,42 @@ pub(crate) fn figures(stream: &TcpStream) -> Option<ConnectionFigures> {
     })
 }
 
+/// How the sending end stands, and the bytes that it was given and has not sent.
+pub(crate) fn sender_figures(stream: &TcpStream) -> Option<(SenderFigures, u64)> {
+    let info = getsockopt(stream, option::Info).ok()?;
+    let figures = SenderFigures {
+        cwnd_pkts: info.tcpi_snd_cwnd,
+        ssthresh_pkts: info.tcpi_snd_ssthresh,
+        srtt_us: info.tcpi_rtt,
+        min_rtt_us: info.tcpi_min_rtt,
+        rto_us: info.tcpi_rto.into(),
+        in_flight_pkts: info.tcpi_unacked,
+        reordering_pkts: info.tcpi_reordering,
+        peer_window_bytes: info.tcpi_snd_wnd.into(),
+        acked_bytes: info.tcpi_bytes_acked,
+        delivered_pkts: info.tcpi_delivered.into(),
+        marked_pkts: info.tcpi_delivered_ce.into(),
+        sent_pkts: info.tcpi_data_segs_out.into(),
+        retransmits: info.tcpi_total_retrans.into(),
+        duplicates_told: info.tcpi_dsack_dups.into(),
+        timeouts: info.tcpi_total_rto.into(),
+        ..SenderFigures::default()
+    };
+    Some((figures, info.tcpi_notsent_bytes.into()))
+}
+
+/// Takes what has arrived, and does not copy it (MSG_TRUNC, tcp(7)): the socket is free for the next segment at once, which
+/// else waits in its backlog and is acknowledged late.
+pub(crate) fn discard(stream: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(stream, room, RecvFlags::TRUNC)?.1)
+}
+
 /// No more than this leaves in a second.
-pub(crate) fn pace(stream: &TcpStream, bytes_per_s: u64) -> io::Result<()> {
-    Ok(setsockopt(stream, option::MaxPacingRate, &bytes_per_s)?)
+pub(crate) fn pace(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
+    Ok(setsockopt(socket, option::MaxPacingRate, &bytes_per_s)?)
 }
 
 /// The law of this name, where the kernel has it and the user may choose it.
-pub(crate) fn prefer_law(stream: &TcpStream, name: &str) {
-    let _ = set_tcp_congestion(stream, name); // the host's own stays
+pub(crate) fn set_law(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    Ok(set_tcp_congestion(socket, name)?)
 }

@@ -2,6 +2,7 @@
 //! Other systems: without what only makes it faster or tells more, and with an error in the place of what was asked for.
 
 use super::ConnectionFigures;
+use fatpath_tcp::SenderFigures;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -74,17 +75,30 @@ pub(crate) fn figures(_stream: &TcpStream) -> Option<ConnectionFigures> {
     None
 }
 
+/// It is not read either.
+pub(crate) fn sender_figures(_stream: &TcpStream) -> Option<(SenderFigures, u64)> {
+    None
+}
+
+/// Takes what has arrived, as any read does.
+pub(crate) fn discard(mut stream: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    io::Read::read(&mut stream, room)
+}
+
 /// # Errors
 /// Always: no more than this may leave, and nothing would see to that.
-pub(crate) fn pace(_stream: &TcpStream, _bytes_per_s: u64) -> io::Result<()> {
+pub(crate) fn pace<S>(_socket: &S, _bytes_per_s: u64) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "a rate of TCP is not kept on this system: leave out --limit, or let UDP carry the data",
     ))
 }
 
-/// The host's own stays.
-pub(crate) fn prefer_law(_stream: &TcpStream, _name: &str) {}
+/// # Errors
+/// Always: the host's own stays.
+pub(crate) fn set_law<S>(_socket: &S, _name: &str) -> io::Result<()> {
+    Err(not_here())
+}
 
 fn not_here() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "not on this system")

@@ -98,7 +98,7 @@ impl Connection {
 
     /// The law of this name, where the kernel has it and the user may choose it.
     pub(super) fn prefer_law(&self, name: &str) {
-        system::prefer_law(&self.stream, name);
+        let _ = system::set_law(&self.stream, name); // the host's own stays
     }
 
     /// Reads what has arrived, by one call; says whether there was anything.
