@@ -29,6 +29,7 @@ pub(super) fn experiment(root: &mut Section) -> Result<Experiment, Refusal> {
         lateness_limit: section
             .optional("lateness_limit", lateness_limit)
             .unwrap_or(plain.lateness_limit),
+        emulator_apart: section.flag("emulator_apart").unwrap_or(false),
     };
     section.finish()?;
     Ok(experiment)

@@ -171,6 +171,9 @@ pub struct Experiment {
     pub sample_every_line: Option<usize>,
     /// When the emulator was too late.
     pub lateness_limit: LatenessLimit,
+    /// In the lab the emulator has a processor, and what the hosts run has the others, where there are any.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub emulator_apart: bool,
 }
 
 /// A run is not to be trusted when the emulator's 99th percentile of lateness is above this.
@@ -290,6 +293,7 @@ impl Default for Experiment {
             sample_every: None,
             sample_every_line: None,
             lateness_limit: LatenessLimit::default(),
+            emulator_apart: false,
         }
     }
 }

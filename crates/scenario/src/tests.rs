@@ -450,7 +450,7 @@ fn values_are_not_looked_into_for_placeholders() {
 fn an_experiment_says_how_often_and_in_which_order() {
     let text = with(
         "[experiment]\nrepeats = 5\nretries = 2\norder = \"random\"\nseed = 3\nwarm_up = 1\n\
-         observe = { flows = true }\nlateness_limit = \"1ms\"",
+         observe = { flows = true }\nlateness_limit = \"1ms\"\nemulator_apart = true",
     );
     let expected = Experiment {
         sample_every: None,
@@ -461,6 +461,7 @@ fn an_experiment_says_how_often_and_in_which_order() {
         warm_up_runs: 1,
         observe: Some(Observe { per_flow: true }),
         lateness_limit: LatenessLimit::Us(1_000),
+        emulator_apart: true,
     };
     assert_eq!(parse(&text).unwrap().experiment, expected);
     let off = with("[experiment]\nlateness_limit = \"none\"");

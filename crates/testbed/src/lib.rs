@@ -22,6 +22,7 @@ pub mod lab;
 pub mod lab_directory;
 mod machine;
 pub mod observe;
+mod processors;
 mod program;
 mod records;
 pub mod run;

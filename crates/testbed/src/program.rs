@@ -14,6 +14,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fatpath_flow::cli::{BEGAN, monotonic_ns};
 use fatpath_scenario::plan::Plan;
 use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
@@ -148,11 +149,13 @@ pub trait Watch {
 pub fn run_all(plan: &Plan, jobs: &[Job], watch: &mut dyn Watch) -> Result<(), RunError> {
     let mut programs = vec![];
     let first = jobs.iter().position(|job| job.ready.is_none());
+    let mut began_ns = None;
     for (place, job) in jobs.iter().enumerate() {
         if Some(place) == first {
             watch.begin().map_err(RunError::Begin)?;
+            began_ns = Some(monotonic_ns());
         }
-        programs.push(Running::start(plan, job)?);
+        programs.push(Running::start(plan, job, began_ns)?);
         if let Some(ready) = &job.ready {
             wait_ready(&mut programs, ready, watch)?;
         }
@@ -176,8 +179,8 @@ struct Running<'j> {
 }
 
 impl<'j> Running<'j> {
-    fn start(plan: &Plan, job: &'j Job) -> Result<Running<'j>, RunError> {
-        let child = spawn(plan, job).map_err(|error| RunError::Start {
+    fn start(plan: &Plan, job: &'j Job, began_ns: Option<u64>) -> Result<Running<'j>, RunError> {
+        let child = spawn(plan, job, began_ns).map_err(|error| RunError::Start {
             label: job.label.clone(),
             error,
         })?;
@@ -244,9 +247,10 @@ impl Drop for Running<'_> {
     }
 }
 
-fn spawn(plan: &Plan, job: &Job) -> io::Result<Child> {
+fn spawn(plan: &Plan, job: &Job, began_ns: Option<u64>) -> io::Result<Child> {
     let (program, arguments) = job.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = hosts::command(plan, &job.host, program)?;
+    command.envs(began_ns.map(|ns| (BEGAN, ns.to_string())));
     // Its own group: Ctrl-C is for the lab, which then ends the programs in order.
     command.args(arguments).process_group(0);
     child::dies_with_parent(&mut command, Signal::KILL);

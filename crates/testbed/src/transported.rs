@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two ends of the transport that make a flow of a scenario (`transport = "udp"`), and what they say.
+//! The two ends of `fatpath flow` that make a flow of a scenario over the transport (`transport = "udp"`) or over the kernel's
+//! TCP, and what they say.
 //!
 //! Pure but for the name of this program. They tell each other what to do by a file, so that nothing but the flow is on the
 //! links. Start with [`receiver`], [`sender`] and [`parse`].
@@ -10,7 +11,7 @@ use std::time::Duration;
 use fatpath_experiment::measured::{self, Measured, SeenBy, Transfers};
 use fatpath_flow::{Interval, Report};
 use fatpath_scenario::plan::{Family, Plan};
-use fatpath_scenario::{Flow, RoundTrip, Source};
+use fatpath_scenario::{Flow, RoundTrip, Source, Transport};
 use fatpath_statistics::{Statistic, quantile};
 
 use crate::child;
@@ -40,8 +41,16 @@ pub(crate) fn sender(flow: &Flow, plan: &Plan, control: &Path) -> Option<Vec<Str
     put("--rtt", nanos(Duration::from_nanos(rtt_ns.max(1000))));
     let least = flow.lasts.unwrap_or_default() / MOST_INTERVALS;
     put("--interval", nanos(INTERVAL.max(least)));
-    let datagram_bytes = flow.most_datagram_bytes(mtu_bytes);
-    put("--datagram-bytes", datagram_bytes.to_string());
+    match flow.transport {
+        Transport::Tcp => put("--kernel", flow.ports.1.to_string()),
+        Transport::Udp => {
+            let datagram_bytes = flow.most_datagram_bytes(mtu_bytes);
+            put("--datagram-bytes", datagram_bytes.to_string());
+        }
+    }
+    if !flow.start.is_zero() {
+        put("--start", nanos(flow.start));
+    }
     put("--streams", flow.streams.to_string());
     if let Some(lasts) = flow.lasts {
         put("--lasts", nanos(lasts));
@@ -108,8 +117,8 @@ pub(crate) fn parse(text: &str) -> Result<Measured, serde_json::Error> {
         seen_by: SeenBy::Receiver,
         intervals: report.intervals.iter().map(interval).collect(),
         timeouts: Some(report.timeouts),
-        congestion_events: Some(report.congestion_events),
-        undone_events: Some(report.undone_events),
+        congestion_events: report.congestion_events,
+        undone_events: report.undone_events,
         transfers: (report.streams == 1)
             .then(|| transfers(&report.chunks_s))
             .flatten(),

@@ -132,3 +132,61 @@ retries = 5
     }
     bench.assert_nothing_remains("a_flow_over_udp");
 }
+
+/// Those of one connection; two have no common times.
+#[test]
+fn chunks_over_the_kernels_tcp_are_timed_on_both_sides() {
+    let scenario = r#"
+[hosts.a]
+[hosts.b]
+[links.wan]
+between = ["a", "b"]
+rate = "20mbit"
+delay = "10ms"
+exact = true
+[[flow]]
+from = "a"
+to = "b"
+source = "chunks"
+start = "0.2s"
+first_chunk = "10kB"
+chunk = "200kB"
+every = "0.5s"
+count = 3
+law = "cubic"
+[[flow]]
+from = "a"
+to = "b"
+source = "chunks"
+start = "0.2s"
+chunk = "10kB"
+every = "0.5s"
+count = 1
+streams = 2
+[experiment]
+lateness_limit = "none"
+emulator_apart = true
+retries = 5
+"#;
+    let Some(bench) = Bench::of("chunks", scenario) else {
+        return;
+    };
+    let case = compared(&bench);
+    for side in ["kernel", "simulator"] {
+        assert!(case[side]["transfer_p99_s"].as_f64() > Some(0.02), "{case}");
+    }
+    for side in ["lab", "sim"] {
+        let row = &bench.json(&format!("{side}/results.json"))[0];
+        let programs = row["programs"].as_array().unwrap();
+        let counts = programs
+            .iter()
+            .map(|one| one["transfers"]["count"].as_u64());
+        assert_eq!(counts.collect::<Vec<_>>(), [Some(3), None], "{row}");
+        assert!(
+            programs
+                .iter()
+                .all(|one| one["goodput_mbps"].as_f64() > Some(0.0))
+        );
+    }
+    bench.assert_nothing_remains("chunks_over_the_kernels_tcp");
+}

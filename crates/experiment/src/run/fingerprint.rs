@@ -115,6 +115,7 @@ mod tests {
             "[experiment]\nwarm_up = 1",
             "[experiment]\nobserve = true",
             "[experiment]\nlateness_limit = \"none\"",
+            "[experiment]\nemulator_apart = true",
             "[links.wan]\nbetween = [\"a\", \"b\"]\ndelay = \"1ns\"",
         ] {
             assert_ne!(of(other), plain, "{other}");

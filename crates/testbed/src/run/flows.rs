@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two programs that make a flow of a scenario: one listens where the data go, one sends. They are iperf3, or the ends of
-//! fatpath's transport (`transport = "udp"`).
+//! The two programs that make a flow of a scenario: one listens where the data go, one sends. They are iperf3, or those of
+//! `fatpath flow`: over fatpath's transport (`transport = "udp"`), and over the kernel's TCP where iperf3 cannot make what is sent.
 //!
-//! Pure. What iperf3 cannot be asked for is refused with the line. Start with [`launches`].
+//! Pure. What neither can be asked for is refused with the line. Start with [`launches`].
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,9 +36,12 @@ pub struct OnlySimulated {
 /// # Errors
 /// What it cannot be asked for.
 pub(super) fn check(flow: &Flow) -> Result<(), OnlySimulated> {
-    let options = match flow.transport {
-        Transport::Tcp => options(flow),
-        Transport::Udp => streams(flow),
+    let options = match (flow.transport, makes_chunks(flow)) {
+        (Transport::Tcp, false) => options(flow),
+        (Transport::Tcp, true) => {
+            kernels_own(flow).and_then(|()| Ok(streams(flow)? + &requests(flow)?))
+        }
+        (Transport::Udp, _) => streams(flow),
     };
     options.map(drop).map_err(|why| OnlySimulated {
         line: flow.line,
@@ -57,9 +60,9 @@ pub(super) fn launches(flows: &[Flow], plan: &Plan) -> Vec<Launch> {
 }
 
 fn server(flow: &Flow, plan: &Plan) -> Launch {
-    let (words, ready) = match flow.transport {
-        Transport::Tcp => iperf3_server(flow),
-        Transport::Udp => {
+    let (words, ready) = match is_of_iperf3(flow) {
+        true => iperf3_server(flow),
+        false => {
             let control = control(flow, plan);
             (transported::receiver(&control), Ready::File(control))
         }
@@ -76,6 +79,16 @@ fn server(flow: &Flow, plan: &Plan) -> Launch {
     }
 }
 
+/// `fatpath flow` makes all others.
+fn is_of_iperf3(flow: &Flow) -> bool {
+    flow.transport == Transport::Tcp && !makes_chunks(flow)
+}
+
+/// iperf3 makes no pauses.
+fn makes_chunks(flow: &Flow) -> bool {
+    matches!(flow.source, Source::Chunks { .. })
+}
+
 fn iperf3_server(flow: &Flow) -> (Vec<String>, Ready) {
     let (_, port) = flow.ports;
     let options = format!("--server --one-off --json --port {port} --interval 0.5");
@@ -89,16 +102,19 @@ fn control(flow: &Flow, plan: &Plan) -> PathBuf {
 }
 
 fn client(flow: &Flow, plan: &Plan) -> Option<Launch> {
-    let (words, result) = match flow.transport {
-        Transport::Tcp => (iperf3_client(flow, plan)?, ResultKind::Iperf3),
-        Transport::Udp => {
+    let (words, result) = match is_of_iperf3(flow) {
+        true => (
+            later(flow.start, iperf3_client(flow, plan)?),
+            ResultKind::Iperf3,
+        ),
+        false => {
             let words = transported::sender(flow, plan, &control(flow, plan))?;
             (words, ResultKind::Flow)
         }
     };
     Some(Launch {
         host: flow.from.clone(),
-        words: later(flow.start, words),
+        words,
         peer: Some(flow.to.clone()),
         ready: None,
         result: Some(result),
@@ -157,13 +173,19 @@ fn stop(flow: &Flow) -> Option<Stop> {
 
 /// What the client is asked for, its server's address apart.
 fn options(flow: &Flow) -> Result<String, String> {
-    if flow.requests.ends != EndSettings::default() {
-        return Err("programs cannot ask for what this flow asks of TCP".to_owned());
-    }
+    kernels_own(flow)?;
     let (_, port) = flow.ports;
     let fixed = format!("--port {port} --json --get-server-output --interval 0.5");
     let chosen = [lasts(flow)?, source(flow)?, streams(flow)?, requests(flow)?];
     Ok(fixed + &chosen.concat())
+}
+
+/// What is asked for are options of sockets.
+fn kernels_own(flow: &Flow) -> Result<(), String> {
+    match flow.requests.ends == EndSettings::default() {
+        true => Ok(()),
+        false => Err("programs cannot ask for what this flow asks of TCP".to_owned()),
+    }
 }
 
 fn has_size(flow: &Flow) -> bool {
@@ -273,10 +295,26 @@ mod tests {
     }
 
     #[test]
+    fn chunks_over_the_kernels_tcp_are_of_fatpath_flow() {
+        let chunks = "source = \"chunks\"\nchunk = \"1MB\"\nevery = \"1s\"\ncount = 3\nstart = \"1s\"\nlaw = \"cubic\"";
+        let told = programs(chunks).unwrap();
+        assert!(
+            told[0].starts_with("b: /") && told[0].ends_with("/flow-6001"),
+            "{told:?}"
+        );
+        let sender = told[1].split_once(" flow send ").unwrap().1;
+        let options = sender
+            .split(" --")
+            .filter(|option| !option.starts_with("control "));
+        insta::assert_snapshot!(options.collect::<Vec<_>>().join(" --"), @"10.77.0.2 --json --rtt 1000ns --interval 500000000ns --kernel 6001 --start 1000000000ns --streams 1 --chunk 1000000B --every 1000000000ns --count 3 --tcp law=cubic");
+    }
+
+    #[test]
     fn what_only_the_simulator_can_do_is_refused_with_its_line() {
         let told = [
             "source = \"web\"\nusers = 1\nmean_object = \"10kB\"\nthink = \"1s\"\nstop = \"9s\"",
-            "source = \"chunks\"\nchunk = \"1MB\"\nevery = \"1s\"\ncount = 3",
+            "source = \"chunks\"\nchunk = \"1MB\"\nevery = \"1s\"\ncount = 3\nlaw = { law = \"fp_aimd\", a = 6 }",
+            "source = \"chunks\"\nchunk = \"1MB\"\nevery = \"1s\"\ncount = 3\nhystart = false",
             "source = \"bulk\"\nbytes = \"1MB\"\nagain = true\nstop = \"9s\"",
             "source = \"bulk\"\nstop = \"9.5s\"",
             "source = \"bulk\"\nstop = \"9s\"\nstreams = 129",
@@ -286,7 +324,8 @@ mod tests {
         .map(|flow| programs(flow).unwrap_err());
         insta::assert_snapshot!(told.join("\n"), @r#"
         line 6: source = "web": iperf3 does not imitate users; `fatpath sim` can do it
-        line 6: source = "chunks": iperf3 makes no pauses; `fatpath sim` can do it
+        line 6: law: its parameters come from a variant's policy in the lab; `fatpath sim` can do it
+        line 6: programs cannot ask for what this flow asks of TCP; `fatpath sim` can do it
         line 6: again: iperf3 sends once; `fatpath sim` can do it
         line 6: iperf3 sends for whole seconds; `fatpath sim` can do it
         line 6: streams: 128 are the most that the lab makes of a flow; `fatpath sim` can do it

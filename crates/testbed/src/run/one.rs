@@ -23,6 +23,7 @@ use super::launch::{self, Launch};
 use crate::lab::{Lab, Lifetime};
 use crate::machine;
 use crate::observe::Window;
+use crate::processors::Processors;
 use crate::program::{self, Job, Watch};
 use crate::records::Records;
 use crate::settings::settings_line;
@@ -46,7 +47,9 @@ impl OneRun<'_> {
         self.clear(&records, &plan).map_err(CaseError::Clear)?;
         let launches = launches(self.planned.case, &plan)?;
         let jobs = self.jobs(&launches);
+        let processors = Processors::begin(self.scenario.experiment.emulator_apart);
         let mut lab = Lab::up(plan, &records, Lifetime::OfThisProcess)?;
+        processors.others();
         lab.cleared.iter().for_each(|line| self.watch.say(line));
         if self.tells_settings {
             self.watch.say(&settings_line(&lab.settings));
