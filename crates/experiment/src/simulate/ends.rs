@@ -30,6 +30,8 @@ const MOST_SHIFT: u32 = 14;
 const HEADROOM_BYTES: u64 = 64;
 const CACHE_LINE_BYTES: u64 = 64;
 const PACKET_OVERHEAD_BYTES: u64 = 320 + 256;
+/// Linux's own CUBIC, which starts otherwise than `fp_cubic`.
+const KERNEL_CUBIC: &str = "cubic";
 /// The kernel keeps the share in 1/256 (TCP_RMEM_TO_WIN_SCALE).
 const SHARE_UNIT: u64 = 256;
 
@@ -49,6 +51,8 @@ pub(super) struct Ends<'e> {
     pub(super) names: &'e Names,
     /// The largest IP packet that passes all links.
     pub(super) path_mtu_bytes: u32,
+    /// A link on the way passes on what the sender gives its device at once in the segments that it is.
+    pub(super) cuts_segments: bool,
     /// Concurrent connections of the case, among which a rule may divide buffers.
     pub(super) connections: u64,
 }
@@ -72,6 +76,7 @@ impl Ends<'_> {
         self.requests().ends.give(&mut tcp);
         Ok(TcpSpec {
             law,
+            starts_as_kernel: self.law_name(at_sender) == KERNEL_CUBIC && rude.is_none(),
             rude,
             start: at_sender.start(tcp.start),
             mss_bytes,
@@ -97,6 +102,7 @@ impl Ends<'_> {
                 .map_or(tcp.rto_min_ns, |us| us * 1000),
             delayed_acks: self.delayed_acks(at_receiver, tcp.delayed_acks),
             ecn: self.agrees_on_ecn(),
+            offload: self.cuts_segments,
             ..tcp
         })
     }
@@ -173,6 +179,13 @@ impl Ends<'_> {
             Some(whole_bps) => Some(of_program.map_or(whole_bps, |bps| bps.min(whole_bps))),
             None => rule.number(Setting::PacingRate).or(of_program),
         }
+    }
+
+    /// The name of the law as the kernel has it.
+    fn law_name<'a>(&'a self, rule: &'a Applied) -> &'a str {
+        let of_program = || self.requests().law.as_ref().map(|law| law.name.as_str());
+        let of_rule = rule.law().map(fatpath_policy::Law::name);
+        of_rule.or_else(of_program).unwrap_or(&self.sender.law)
     }
 
     /// Of a rude flow the law of its fair window, Reno where none is given.

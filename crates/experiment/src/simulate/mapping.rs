@@ -103,6 +103,7 @@ impl Mapping<'_> {
     /// The links of a flow there and back, which become routes.
     fn way(&self, flow: &Flow, spec: &mut Spec) -> Result<Way, MapError> {
         let (from, to) = (self.host(&flow.from), self.host(&flow.to));
+        let mut cuts_segments = false;
         let no_way = || MapError::Line {
             line: flow.line,
             why: format!("no route leads from {} to {}", flow.from, flow.to),
@@ -112,6 +113,7 @@ impl Mapping<'_> {
             let mut at = here;
             for (link, end) in path {
                 spec.routes[at][there].get_or_insert((link, end));
+                cuts_segments |= here == from && self.plan.links[link].exact;
                 at = spec.links[link].between[1 - end];
             }
         }
@@ -122,6 +124,7 @@ impl Mapping<'_> {
             to,
             rtt_ns,
             mtu_bytes,
+            cuts_segments,
         })
     }
 
@@ -170,6 +173,7 @@ impl Mapping<'_> {
             policy: self.policy,
             names: &self.names(flow, stream, connection),
             path_mtu_bytes: way.mtu_bytes,
+            cuts_segments: way.cuts_segments,
             connections: self.flows.iter().map(|flow| u64::from(flow.streams)).sum(),
         };
         let tcp = ends.spec().map_err(|why| MapError::Case {
@@ -240,6 +244,7 @@ struct Way {
     to: usize,
     rtt_ns: u64,
     mtu_bytes: u32,
+    cuts_segments: bool,
 }
 
 /// The ends of the transport, which knows neither the hosts' sysctls nor policies.

@@ -186,6 +186,30 @@ fn without_a_policy_a_flow_has_the_kernels_default_law() {
     assert!(flow.tcp.start.hystart);
 }
 
+/// Linux's own CUBIC, which a host has or a program asks for, and not the law of that name.
+#[test]
+fn the_kernels_cubic_starts_as_it_does() {
+    let starts = |sysctls: &str, law: &str| {
+        let mapped = of_text(sysctls, &format!("{BULK}{law}"));
+        mapped.spec.flows[0].tcp.starts_as_kernel
+    };
+    let of_host = "\"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\"";
+    assert!(starts(of_host, "law = \"cubic\""));
+    assert!(!starts(of_host, "law = \"fp_cubic\""));
+    assert!(!starts(of_host, ""), "Reno's host");
+}
+
+#[test]
+fn segments_leave_together_where_a_link_passes_them_one_by_one() {
+    let of_link = |exact: &str| {
+        let text = text_of("", BULK).replace("rate =", &format!("exact = {exact}\nrate ="));
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let mapped = mapped(&scenario, "default.default").unwrap();
+        mapped.spec.flows[0].tcp.offload
+    };
+    assert_eq!(["true", "false"].map(of_link), [true, false]);
+}
+
 #[test]
 fn a_rules_bounds_on_bursts_reach_the_flow() {
     let folder = std::env::temp_dir().join(format!("fatpath-bursts-{}", std::process::id()));
