@@ -15,9 +15,9 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use fatpath_harness::{
-    alone, bpf_stats, captured, cluster, connect_loop, cpu_time, crowd, emulated, group, instance,
-    killed_writer, lab, loaded, memory, one_processor, peer, printed, run, simulated, sshd,
-    transfer, tun_host, wire,
+    alone, bpf_stats, captured, cluster, compared, connect_loop, cpu_time, crowd, emulated, group,
+    instance, killed_writer, lab, loaded, memory, one_processor, peer, printed, run, simulated,
+    sshd, transfer, tun_host, wire,
 };
 use figure::Figure;
 use figures::FIGURES;

@@ -43,6 +43,11 @@ pub struct Side {
     pub median_mbps: Option<f64>,
     /// Mean, standard deviation and half the width of the mean's 95 % confidence interval; likewise.
     pub goodput_mbps: Option<Statistic>,
+    /// How long a transfer took, mean of a run, and the longest but for one of a hundred: the medians of the runs; `None`
+    /// (null) where none is timed.
+    pub transfer_mean_s: Option<f64>,
+    /// See there.
+    pub transfer_p99_s: Option<f64>,
     /// Runs that failed.
     pub failed: usize,
     /// Runs that are not to be trusted.
@@ -99,11 +104,15 @@ fn trusted<'r>(rows: &[&'r Row]) -> Vec<&'r Row> {
 }
 
 fn side(rows: &[&Row]) -> Option<Side> {
-    let values = trusted(rows).into_iter().filter_map(|row| row.goodput_mbps);
-    let values: Vec<f64> = values.collect();
+    let of_trusted = |value: fn(&Row) -> Option<f64>| -> Vec<f64> {
+        trusted(rows).into_iter().filter_map(value).collect()
+    };
+    let values = of_trusted(|row| row.goodput_mbps);
     (!rows.is_empty()).then(|| Side {
         median_mbps: median(&values),
         goodput_mbps: Statistic::of(&values),
+        transfer_mean_s: median(&of_trusted(|row| Some(row.transfers?.mean_s))),
+        transfer_p99_s: median(&of_trusted(|row| Some(row.transfers?.p99_s))),
         failed: rows.iter().filter(|row| row.error.is_some()).count(),
         untrusted: rows.iter().filter(|row| row.trusted == Some(false)).count(),
         most_attempts: rows.iter().filter_map(|row| row.attempts).max(),
@@ -244,6 +253,27 @@ mod tests {
         assert_eq!(ratio.n, 3);
         assert!((ratio.mean - 1.1).abs() < 1e-9);
         assert!(case.is_within(10.1) && !case.is_within(9.9));
+    }
+
+    #[test]
+    fn times_of_transfers_are_medians_of_trusted_runs() {
+        let mut kernel = rows("reno", &[10.0, 10.0, 10.0, 10.0]);
+        for (row, mean_s) in kernel.iter_mut().zip([1.0, 3.0, 2.0, 9.0]) {
+            row.transfers = Some(crate::measured::Transfers {
+                count: 2,
+                mean_s,
+                median_s: mean_s,
+                p99_s: 2.0 * mean_s,
+            });
+            row.trusted = Some(mean_s < 9.0);
+        }
+        let case = &compared(&kernel, &rows("reno", &[10.0]))[0];
+        let kernel = case.kernel.unwrap();
+        assert_eq!(
+            (kernel.transfer_mean_s, kernel.transfer_p99_s),
+            (Some(2.0), Some(4.0))
+        );
+        assert_eq!(case.simulator.unwrap().transfer_mean_s, None);
     }
 
     #[test]

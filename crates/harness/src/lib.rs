@@ -10,6 +10,7 @@ pub mod alone;
 pub mod bpf_stats;
 pub mod captured;
 pub mod cluster;
+pub mod compared;
 pub mod connect_loop;
 pub mod cpu_time;
 pub mod crowd;

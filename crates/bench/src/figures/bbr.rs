@@ -2,7 +2,7 @@
 //! What `fp_bbr` reaches on the real kernel, over the paths of `experiments/bbr`, and what it leaves to others. A share
 //! of a path is of the data that the path can carry: 1448 bytes in packets of 1500.
 
-use super::kernel_sim_error::Comparison;
+use crate::compared::Comparison;
 use crate::figure::{Better, Figure, Summary};
 use crate::lab::{self, Case, Reached};
 use crate::run::Run;

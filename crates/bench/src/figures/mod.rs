@@ -54,7 +54,7 @@ pub static FIGURES: LazyLock<Vec<&'static Figure>> = LazyLock::new(|| {
     SINGLE.into_iter().chain(groups).collect()
 });
 
-const SINGLE: [&Figure; 81] = [
+const SINGLE: [&Figure; 82] = [
     &cli::HELP,
     &cli::EXPLAIN,
     &connect_rate::FIGURE,
@@ -76,6 +76,7 @@ const SINGLE: [&Figure; 81] = [
     &kernel_sim_error::CLEAN,
     &kernel_sim_error::LOSSY,
     &kernel_sim_error::CUBIC,
+    &kernel_sim_error::PATTERNS,
     &bbr_ack_cost::FIGURE,
     &estats::idle::FIGURE,
     &estats::idle::FIGURE_100K,
