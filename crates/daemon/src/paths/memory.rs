@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A path that flows tell of all the time is stored so often.
-const STORE_INTERVAL: Duration = Duration::from_secs(600);
+/// A path that flows tell of all the time is stored so long after it was stored first, and then after twice as long each time,
+/// up to ten minutes: what its first flow shows in a few seconds is most of what is known of it.
+const FIRST_INTERVAL: Duration = Duration::from_secs(5);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 
 /// At the start the newest so many events are read, of so many days.
 const MOST_READ: usize = 200_000;
@@ -28,10 +30,10 @@ struct Known<P> {
     path: P,
 }
 
-/// When each path was stored last, and those that wait for it.
+/// When each path was stored last, how long the next time is to wait, and those that wait for it.
 #[derive(Default)]
 pub(crate) struct Memory {
-    stored: HashMap<PathKey, Instant>,
+    stored: HashMap<PathKey, (Instant, Duration)>,
     waiting: HashMap<PathKey, Instant>,
 }
 
@@ -39,7 +41,7 @@ impl Memory {
     /// Something was learned of a path.
     pub(crate) fn note(&mut self, key: PathKey, now: Instant) {
         let last = self.stored.get(&key);
-        let due = last.map_or(now, |last| *last + STORE_INTERVAL);
+        let due = last.map_or(now, |(last, interval)| *last + *interval);
         self.waiting.entry(key).or_insert(due);
     }
 
@@ -54,10 +56,18 @@ impl Memory {
         for key in due {
             if let Some(path) = paths.get(key) {
                 archive.put(Kind::Path, path_event(key, path));
-                self.stored.insert(key, Instant::now());
+                self.note_stored(key, Instant::now());
             }
         }
         self.stored.retain(|key, _| paths.get(*key).is_some());
+    }
+
+    fn note_stored(&mut self, key: PathKey, now: Instant) {
+        let before = self.stored.get(&key);
+        let next = before.map_or(FIRST_INTERVAL, |(_, interval)| {
+            (2 * *interval).min(LONGEST_INTERVAL)
+        });
+        self.stored.insert(key, (now, next));
     }
 }
 
@@ -91,4 +101,25 @@ pub(super) fn known(archive: &Archive, now_us: i64) -> Result<Vec<(PathKey, Path
     // An event of another version of fatpath is passed over.
     let known = newest_first.filter_map(|event| serde_json::from_str(&event.event.body).ok());
     Ok(known.map(|Known { key, path }| (key, path)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_stored_less_often_the_longer_it_is_known() {
+        let key = PathKey::new([10, 0, 0, 1].into(), [10, 0, 1, 1].into());
+        let mut memory = Memory::default();
+        let mut now = Instant::now();
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            memory.note(key, now);
+            let due = memory.waiting.remove(&key).unwrap();
+            waits.push((due - now).as_secs());
+            now = due;
+            memory.note_stored(key, now);
+        }
+        assert_eq!(waits, [0, 5, 10, 20, 40, 80, 160, 320, 600, 600]);
+    }
 }
