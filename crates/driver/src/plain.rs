@@ -136,7 +136,7 @@ impl PlainSendEnd {
         now.map_or(SenderFigures::default(), |(figures, _)| figures)
     }
 
-    /// Gives the kernel what it takes, and waits for at most `wait` when it took nothing.
+    /// Gives the kernel what it takes, and waits for at most `wait_for` when it took nothing.
     ///
     /// # Errors
     /// The connection cannot go on.

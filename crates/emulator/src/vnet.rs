@@ -43,8 +43,8 @@ pub(crate) fn clear_gso(vnet: &mut [u8]) {
     vnet[GSO_SIZE..GSO_SIZE + 2].fill(0);
 }
 
-/// Bounds how much the receiver keeps in one piece. The kernel says as much as it kept so itself, which may be a whole
-/// super-packet, and refuses a packet that is shorter than what is said of it.
+/// Bounds `hdr_len`, the bytes that the kernel is to keep in one piece. Read from a device, it is what the kernel kept so, which
+/// may be a whole super-packet; and the kernel refuses a packet that is shorter than its `hdr_len`.
 pub(crate) fn bound_header(vnet: &mut [u8], most_bytes: u16) {
     let bytes = host_u16(vnet, HDR_LEN).min(most_bytes);
     vnet[HDR_LEN..HDR_LEN + 2].copy_from_slice(&bytes.to_ne_bytes());

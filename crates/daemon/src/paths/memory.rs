@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A path that flows tell of all the time is stored so long after it was stored first, and then after twice as long each time,
-/// up to ten minutes: what its first flow shows in a few seconds is most of what is known of it.
+/// A path that flows tell of all the time is stored again so long after the first time, and then after twice as long each
+/// time, up to the longest: its first flow shows most of what is known of it, and within seconds.
 const FIRST_INTERVAL: Duration = Duration::from_secs(5);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 
