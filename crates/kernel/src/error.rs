@@ -57,8 +57,8 @@ pub enum KernelError {
          it any more, `fatpath unload --orphans` unregisters its laws"
     )]
     UnseenLaw(String),
-    /// libbpf or the kernel refused a step.
-    #[error("cannot {step}: {source}{}", .log.as_deref().map(|l| format!("\n{l}")).unwrap_or_default())]
+    /// libbpf or the kernel refused a step. Told with the causes, of which libbpf's own words are the first.
+    #[error("cannot {step}: {source:#}{}", .log.as_deref().map(|l| format!("\n{l}")).unwrap_or_default())]
     Bpf {
         /// What was tried.
         step: String,
@@ -84,6 +84,11 @@ pub enum KernelError {
 }
 
 impl KernelError {
+    /// Whether a law is missing because another instance has registered it: the kernel has refused nothing.
+    pub fn is_anothers_law(&self) -> bool {
+        matches!(self, Self::OthersLaw { .. } | Self::UnseenLaw(_))
+    }
+
     pub(crate) fn bpf(step: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> KernelError {
         let step = step.into();
         move |source| KernelError::Bpf {

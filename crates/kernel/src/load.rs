@@ -38,7 +38,7 @@ pub enum Takeover {
 /// What the kernel refused, and why. All else works without it.
 #[derive(Debug, Default)]
 pub struct Missing {
-    /// Not every law could be registered.
+    /// Not every law could be registered. What the kernel refused counts before a name that another instance has.
     pub laws: Option<KernelError>,
     /// No flow is sampled.
     pub instruments: Option<KernelError>,
@@ -181,7 +181,7 @@ impl Kernel {
             let mut object = self.load_object(name, build.image(name))?;
             self.register_laws_of(&mut object, &others)
         };
-        missing.into_iter().map(register).fold(Ok(()), Result::and)
+        first_refused(missing.into_iter().map(register))
     }
 
     /// Those of an object that are not pinned yet.
@@ -195,7 +195,7 @@ impl Kernel {
             free_of_others(&map.name().to_string_lossy(), others)?;
             self.register_law(&mut map)
         });
-        registered.fold(Ok(()), Result::and)
+        first_refused(registered)
     }
 
     fn is_missing_law(&self, map: &MapMut<'_>) -> bool {
@@ -230,6 +230,15 @@ impl Kernel {
             let _ = map.unpin(&pin);
         })
     }
+}
+
+/// All are tried. What the kernel refused counts before a name that another instance has.
+fn first_refused(
+    registered: impl Iterator<Item = Result<(), KernelError>>,
+) -> Result<(), KernelError> {
+    let errors = registered.filter_map(Result::err);
+    let first = errors.min_by_key(KernelError::is_anothers_law);
+    first.map_or(Ok(()), Err)
 }
 
 fn free_of_others(name: &str, others: &[OthersLaw]) -> Result<(), KernelError> {
