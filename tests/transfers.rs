@@ -4,11 +4,14 @@
 
 mod support;
 
+use fatpath_kernel::{Build, Kernel, Places};
+use fatpath_policy::Policy;
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::transfer::mbps_received;
 use support::{Daemon, FATPATH, Lab, alone, setting, until};
+use tempfile::TempDir;
 
 fn policy(peer_net: &str, law: &str) -> String {
     format!(
@@ -20,6 +23,8 @@ fn policy(peer_net: &str, law: &str) -> String {
 }
 
 const AIMD: &str = "{ law = 'fp_aimd', a = 8, b = 0.125 }";
+
+const NO_RULES: &str = "# nothing\n";
 
 /// The flow that carries the data: the sender's end with the most bytes.
 fn sender(daemon: &Daemon, least_bytes: u64) -> Value {
@@ -96,28 +101,94 @@ fn new_parameters_reach_a_live_flow() {
     let _ = transfer.wait_with_output();
 }
 
+/// A scenario of one flow, run with this policy.
+struct Run(TempDir);
+
+impl Run {
+    fn with(policy: &str) -> Run {
+        let scenario = "name = 'other'\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = ['a', 'b']\n\
+                        [[variant]]\nname = 'tuned'\npolicy = 'policy.toml'\n\
+                        [[flow]]\nfrom = 'a'\nto = 'b'\nsource = 'bulk'\nbytes = '100kB'\n";
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("scenario.toml"), scenario).unwrap();
+        std::fs::write(dir.path().join("policy.toml"), policy).unwrap();
+        Run(dir)
+    }
+
+    /// Its exit status, and what it says.
+    fn outcome(&self) -> (Option<i32>, String) {
+        let mut run = Command::new(FATPATH);
+        run.args(["lab", "run", "scenario.toml", "--out", "out", "--quiet"]);
+        let output = run.current_dir(self.0.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    }
+}
+
 /// A run whose policy names a law that a living instance has registered would run with that one's
 /// parameters.
 #[test]
 fn a_run_is_refused_while_another_instance_has_its_law() {
     let Some(_alone) = alone() else { return };
     let other = Daemon::start(&policy("192.0.2.1", AIMD));
-    let dir = tempfile::tempdir().unwrap();
-    let scenario = "name = 'other'\n[hosts.a]\n[hosts.b]\n[links.wan]\nbetween = ['a', 'b']\n\
-                    [[variant]]\nname = 'tuned'\npolicy = 'policy.toml'\n\
-                    [[flow]]\nfrom = 'a'\nto = 'b'\nsource = 'bulk'\nbytes = '100kB'\n";
-    std::fs::write(dir.path().join("scenario.toml"), scenario).unwrap();
-    std::fs::write(dir.path().join("policy.toml"), policy("192.0.2.2", AIMD)).unwrap();
-    let mut run = Command::new(FATPATH);
-    run.args(["lab", "run", "scenario.toml", "--out", "out", "--quiet"]);
-    let output = run.current_dir(dir.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let run = Run::with(&policy("192.0.2.2", AIMD));
+    let (status, said) = run.outcome();
+    assert_eq!(status, Some(1), "{said}");
     let remedy = format!("fatpath unload --pin-dir {}", other.pins().display());
     assert!(said.contains("fp_aimd") && said.contains(&remedy), "{said}");
+    let (status, said) = Run::with(NO_RULES).outcome();
+    assert_eq!(status, Some(0), "a policy that names no law: {said}");
     // The remedy is one.
     drop(other);
-    let output = run.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let (status, said) = run.outcome();
+    assert_eq!(status, Some(0), "{said}");
+}
+
+/// fp_aimd is registered, and no fatpath has registered it. The other laws are another instance's.
+struct NameTaken(Kernel);
+
+impl NameTaken {
+    fn new() -> NameTaken {
+        let build = Build::of_version(1004);
+        let mut laws = build.image("laws").to_vec();
+        for at in 0..laws.len() {
+            // The map's name; that of the law itself is filled with zeros.
+            if laws[at..].starts_with(b"fp_aimd\0") && laws[at + 8] != 0 {
+                laws[at] = b'x';
+            }
+        }
+        let pins = format!("/sys/fs/bpf/fatpath-taken-{}", std::process::id());
+        let places = Places::new(Some(pins.into()), None).unwrap();
+        let build = build.with_object("laws", laws);
+        let loaded = Kernel::load_build(places, &Policy::default(), &build);
+        let (kernel, _, missing) = loaded.unwrap();
+        let taken = NameTaken(kernel);
+        assert!(missing.laws.is_none(), "{:?}", missing.laws);
+        taken
+    }
+}
+
+impl Drop for NameTaken {
+    fn drop(&mut self) {
+        let _ = self.0.unload();
+    }
+}
+
+/// It would measure fatpath without that law, and not say so.
+#[test]
+fn a_run_is_refused_where_the_kernel_refuses_a_law() {
+    let Some(_alone) = alone() else { return };
+    let run = Run::with(NO_RULES);
+    let taken = NameTaken::new();
+    let (status, said) = run.outcome();
+    assert_eq!(status, Some(1), "{said}");
+    let is_told = |words| said.contains(words);
+    assert!(
+        is_told("cannot register fp_aimd: ") && is_told("File exists"),
+        "{said}"
+    );
+    assert!(is_told("bpftool struct_ops list"), "{said}");
+    drop(taken);
+    let (status, said) = run.outcome();
+    assert_eq!(status, Some(0), "{said}");
 }

@@ -18,6 +18,8 @@ use crate::Instance;
 use crate::archive::{Archive, flow_tuned, learned_applied, policy_applied};
 use crate::by_hand::{ByHand, Ends};
 use crate::instruments::Instruments;
+use crate::missing;
+use crate::options::DaemonOptions;
 use crate::paths::{Autotuned, Learned, Measured, PathsState, most_buffer_bytes, rule_measured};
 use crate::phases::PhasesState;
 use crate::policy_file::read_policy_file;
@@ -55,21 +57,24 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Loads or takes over the kernel half and makes the policy of `file` live. A bad file is refused
+    /// Loads or takes over the kernel half and makes the policy of the file live. A bad file is refused
     /// before anything is touched.
     pub(crate) fn start(
         instance: &Instance,
-        file: &Path,
+        options: &DaemonOptions,
         archive: Arc<Archive>,
     ) -> Result<(Engine, Applied)> {
-        let policy = read_policy_file(file)?;
-        let name = file.display().to_string();
+        let policy = read_policy_file(&options.policy)?;
+        let name = options.policy.display().to_string();
         let mut host = Host::open(&instance.run_dir)?;
         if !fatpath_kernel::bpffs_is_mounted() {
             mount_bpffs(&mut host)?;
         }
         refuse_laws_of_others(&policy, &instance.places.pin_dir)?;
         let (kernel, takeover, missing) = Kernel::load(instance.places.clone(), &policy)?;
+        if options.whole {
+            missing::refuse(&missing)?;
+        }
         let kernel = Arc::new(kernel);
         let mut engine = Engine {
             instruments: Arc::new(Instruments::new(Arc::clone(&kernel))),
@@ -91,21 +96,7 @@ impl Engine {
         };
         let mut applied = engine.apply(policy, &name)?;
         applied.notes.insert(0, describe(&takeover).to_owned());
-        if let Some(error) = missing.laws {
-            applied.notes.push(format!(
-                "not every law could be registered ({error}): rules that ask for them leave the law as it is, all else works"
-            ));
-        }
-        if let Some(error) = missing.instruments {
-            applied.notes.push(format!(
-                "the instruments could not be loaded ({error}): no flow is sampled, all else works"
-            ));
-        }
-        if let Some(error) = missing.release {
-            applied.notes.push(format!(
-                "something of the build that was replaced is left ({error}): flows may keep its settings until they end"
-            ));
-        }
+        applied.notes.extend(missing::notes(&missing));
         Ok((engine, applied))
     }
 

@@ -22,6 +22,7 @@ mod instance;
 mod instruments;
 mod learning;
 pub mod measure;
+mod missing;
 mod options;
 mod paths;
 mod phases;

@@ -52,6 +52,9 @@ pub struct DaemonOptions {
     /// Requests need the token that `fatpath page` prints
     #[arg(long, value_name = "127.0.0.1:PORT", value_parser = loopback)]
     pub listen: Option<SocketAddr>,
+    /// End where the kernel refuses one of fatpath's laws or the instruments; for a lab, which unloads the rest
+    #[arg(long, hide = true)]
+    pub whole: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub instance: InstanceOptions,

@@ -32,7 +32,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         .build()?;
     let archive = Arc::new(Archive::new(&options.archive));
     keep_said_in(&archive);
-    let (engine, applied) = Engine::start(&instance, &options.policy, archive)?;
+    let (engine, applied) = Engine::start(&instance, options, archive)?;
     log_applied(&options.policy, &applied);
     let kernel = Arc::clone(&engine.kernel);
     let page = Arc::default();

@@ -74,7 +74,9 @@ impl Build {
         self
     }
 
-    pub(crate) fn image(&self, name: &str) -> &[u8] {
+    /// One of its objects by name; empty if there is none. For tests that change one.
+    #[doc(hidden)]
+    pub fn image(&self, name: &str) -> &[u8] {
         let mut objects = self.objects.iter();
         let found = objects.find(|(own, _)| *own == name);
         found.map_or(&[], |(_, image)| image)

@@ -237,6 +237,7 @@ fn start_daemon(
     command
         .arg("--flow-log")
         .arg(&plan.flow_log)
+        .arg("--whole")
         .stdin(Stdio::null());
     // Those of the machine are none of the lab.
     let no_tests = directory.path("no-tests.toml");
