@@ -338,13 +338,16 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	state_of(tp)->before_pause_pkts = 0;
 }
 
-static __always_inline void learn(struct tcp_sock *tp, const struct ack_sample *sample)
+static __always_inline void learn(struct sock *sk, const struct ack_sample *sample)
 {
-	struct cc_start start = { .hystart = !!(state_of(tp)->flags & LAW_HYSTART) };
+	struct tcp_sock *tp = tcp(sk);
+	struct cc_start start = { .hystart = is_flagged(tp, LAW_HYSTART) };
 	struct cc_window w;
 
 	if (!start.hystart && !state_of(tp)->memory.paced_from_pkts)
 		return;
+	if (start.hystart && tp->snd_cwnd < tp->snd_ssthresh)
+		start.known = known_path(sk);
 	w = window_of(tp);
 	cc_ack_arrived(&w, tp->packets_out + sample->pkts_acked);
 	if (sample->rtt_us > 0)
@@ -362,7 +365,7 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	end_burst_bound(tcp(sk));
 	make_good(sk);
 	if (sample->pkts_acked || sample->rtt_us > 0)
-		learn(tcp(sk), sample);
+		learn(sk, sample);
 	if (is_flagged(tcp(sk), LAW_PHASES))
 		follow_phase(sk);
 	follow_shared_rate(sk, 0);

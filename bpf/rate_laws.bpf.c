@@ -96,15 +96,30 @@ static __always_inline int is_held(struct sock *sk, const struct cc_rate_flow *f
 	       s->prior_in_flight_pkts + burst_pkts >= f->cwnd_pkts;
 }
 
-static __always_inline void begin(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
+/* The handshake of a flow that waited before it sends is too long ago. */
+static __always_inline u32 fresh_srtt_us(struct sock *sk, u32 srtt_us)
 {
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	struct tcp_sock *tp = tcp(sk);
+
+	return flow && !tp->data_segs_out && has_waited(flow, tp) ? 0 : srtt_us;
+}
+
+/* Whether others fill a path that was learned, and the flow makes way. */
+static __always_inline int begin(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
+{
+	struct cc_known_path known = known_path(sk);
 	struct cc_rate_sample now = {};
+	int makes_way;
 
 	__builtin_memset(f, 0, sizeof(*f));
 	take_now(f, &now, tcp(sk));
 	cc_rate_begin(law, f, &now);
 	TRACE(sk, BEGIN, f, &now);
+	now.srtt_us = fresh_srtt_us(sk, now.srtt_us);
+	makes_way = cc_rate_knows(law, f, &now, &known);
 	send_by(sk, f);
+	return makes_way;
 }
 
 static __always_inline void init_by(enum cc_law law, struct sock *sk)
@@ -235,8 +250,8 @@ static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp
 	if (event != CA_EVENT_TX_START || !f)
 		return;
 	if (!tp->data_segs_out) {
-		begin(law, sk, f);
-		start_at_rate(law, sk, f);
+		if (!begin(law, sk, f))
+			start_at_rate(law, sk, f);
 		return;
 	}
 	use_constant_law(law, sk, &use);

@@ -213,6 +213,8 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct fp_flow *flow
 	flow->seen_ns = bpf_ktime_get_ns();
 	flow->flags &= FP_FLOW_RUDE | FP_FLOW_WITHHELD | FP_FLOW_PACED | FP_FLOW_PACING_SET;
 	flow->flags |= side | FP_FLOW_ESTABLISHED;
+	flow->base_rtt_us = 0;
+	flow->bdp_bytes = 0;
 	ask_for(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(FP_COUNT_MET);
 }
@@ -225,10 +227,12 @@ __noinline int note_start(struct bpf_sock_ops *ctx)
 	struct fp_flow *flow = tp ? bpf_sk_storage_get(&fp_flows, sk, NULL, 0) : NULL;
 	struct fp_path_key key = {};
 
-	if (!flow || !FP_IS_GIVEN(&flow->wanted, FP_INITIAL_RATE))
+	if (!flow)
 		return 0;
 	fill_path_key(&key, tp);
-	if (may_start_at_rate(&key, tp->srtt_us >> 3))
+	note_path(flow, &key);
+	if (FP_IS_GIVEN(&flow->wanted, FP_INITIAL_RATE) &&
+	    may_start_at_rate(&key, tp->srtt_us >> 3))
 		flow->flags |= FP_FLOW_AT_RATE;
 	return 0;
 }

@@ -163,6 +163,48 @@ static inline void cc_bbr_start_at(struct cc_rate_flow *f, const struct cc_rate_
 	f->pacing_bytes_per_s = rate_bps / 8;
 }
 
+/*
+ * No Startup, which would double what the flow sends until others lose: it has found its share beside others (hystart.h), or what
+ * its window was. What is in flight is by the base RTT: by the handshake's it would be the larger the longer their queue.
+ */
+static inline void cc_bbr_start_beside(struct cc_rate_flow *f, const struct cc_rate_sample *s,
+				       const struct cc_known_path *known)
+{
+	struct cc_bbr_state *b = cc_bbr_of(f);
+	cc_u64 share_pkts = known->bdp_pkts / CC_SHARE_BESIDE_OTHERS;
+	cc_u64 share_pkts_per_s = share_pkts * 1000000 / known->base_rtt_us;
+	cc_u64 pkts_per_s = f->cwnd_pkts * 1000000ull / s->srtt_us;
+
+	if (pkts_per_s < share_pkts_per_s)
+		pkts_per_s = share_pkts_per_s;
+	b->bw = cc_bbr_bw_of(pkts_per_s);
+	b->max_bw[0] = b->bw;
+	b->min_rtt_us = known->base_rtt_us;
+	b->probe_rtt_min_us = known->base_rtt_us;
+	cc_bbr_flag(b, CC_BBR_FULL_BW_REACHED, 1);
+	cc_bbr_start_down(b);
+	f->cwnd_pkts =
+		cc_most(f->cwnd_pkts, cc_least(2 * cc_bbr_bdp_pkts(b, b->bw), f->clamp_pkts));
+	f->pacing_bytes_per_s = pkts_per_s * s->mss_bytes;
+}
+
+/*
+ * Whether others fill the path, as its round-trip time tells before the flow has sent under this law, or may fill it: one that had
+ * another law goes on from its window there.
+ */
+static inline int cc_bbr_knows(struct cc_rate_flow *f, const struct cc_rate_sample *s,
+			       const struct cc_known_path *known)
+{
+	int had_law = s->delivered_pkts > f->cwnd_pkts;
+
+	if (!known->bdp_pkts || !known->base_rtt_us || !s->srtt_us || !s->mss_bytes)
+		return 0;
+	if (!had_law && !cc_hystart_has_risen(s->srtt_us, known->base_rtt_us))
+		return 0;
+	cc_bbr_start_beside(f, s, known);
+	return 1;
+}
+
 /* The window is what was tried, and the rate the law's own, which what was measured raises. */
 static inline void cc_bbr_start_ends(struct cc_rate_flow *f)
 {

@@ -194,6 +194,13 @@ static inline cc_u32 cc_bbr_sampled_bw(const struct cc_rate_sample *s)
 	return bw < CC_BBR_NONE ? (cc_u32)bw : CC_BBR_NONE - 1;
 }
 
+static inline cc_u32 cc_bbr_bw_of(cc_u64 pkts_per_s)
+{
+	cc_u64 bw = cc_scaled(pkts_per_s, 1u << CC_BBR_BW_BITS, 1000000);
+
+	return bw < CC_BBR_NONE ? (cc_u32)bw : CC_BBR_NONE - 1;
+}
+
 static inline cc_u32 cc_bbr_max_bw(const struct cc_bbr_state *b)
 {
 	return cc_most(b->max_bw[0], b->max_bw[1]);

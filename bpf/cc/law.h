@@ -24,6 +24,18 @@ typedef unsigned long long cc_u64;
 /* The most parameters that a law can have, 32 bits each. */
 #define CC_PARAMS 6
 
+/* cc_memory.flags */
+#define CC_BEGAN 1u	   /* the flow has sent */
+#define CC_SLOW_STARTED 2u /* slow start grew the window since the last congestion event */
+#define CC_RESUMES 4u	   /* a paced start that outlasts its first acknowledgement */
+#define CC_SPREAD 8u	   /* what is in flight left paced: a queue is not of its own burst */
+
+/** What was learned of a flow's path before it began. */
+struct cc_known_path {
+	cc_u32 bdp_pkts;    /**< It holds so many segments without a queue; 0 = unknown. */
+	cc_u32 base_rtt_us; /**< Its round-trip time then. */
+};
+
 /* What hystart.h remembers. All 0 before the first sample. */
 struct cc_hystart {
 	cc_u32 round_end_seq;
@@ -49,7 +61,8 @@ struct cc_memo {
  */
 struct cc_memory {
 	cc_u64 credit;	     /* growth earned but not yet a whole segment, in the law's own unit */
-	cc_u64 prior_credit; /* before the last congestion event */
+	cc_u64 prior_credit; /* before the last congestion event; before the first one and while
+				CC_SPREAD, since when all met a queue, microseconds; 0 = not */
 	cc_u64 own[4];	     /* the law's own: a struct cc_memo, or one in its file */
 	struct cc_hystart hystart;
 	cc_u32 slow_start_credit; /* 2^-32 segments */
@@ -57,7 +70,7 @@ struct cc_memory {
 				     CC_RESUMES, when the paced start began, microseconds */
 	cc_u32 paced_from_pkts; /* the window before the paced start under way; 0 = there is none */
 	cc_u32 undo_limit_pkts; /* an undo restores no more; 0 = no limit */
-	cc_u32 flags;		/* CC_BEGAN, CC_SLOW_STARTED, see start.h */
+	cc_u32 flags;		/* CC_BEGAN and the others above */
 	cc_u32 held_back_pkts;	/* of the window, by max_burst until the next ACK: see burst.h */
 };
 _Static_assert(sizeof(struct cc_memo) <= sizeof(((struct cc_memory *)0)->own), "a memo fits");

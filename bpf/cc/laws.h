@@ -156,7 +156,7 @@ static inline cc_u32 cc_ssthresh(enum cc_law law, const cc_u32 *values, struct c
 	m->slow_start_credit = 0;
 	m->hystart.prior_phase = m->hystart.phase;
 	m->hystart.phase = CC_HYSTART_DONE;
-	m->flags &= ~(CC_SLOW_STARTED | CC_RESUMES);
+	m->flags &= ~(CC_SLOW_STARTED | CC_RESUMES | CC_SPREAD);
 	return kept > CC_MIN_SSTHRESH_PKTS ? kept : CC_MIN_SSTHRESH_PKTS;
 }
 
@@ -168,7 +168,8 @@ static inline cc_u32 cc_undo_cwnd(enum cc_law law, struct cc_window *w, cc_u32 p
 {
 	struct cc_memory *m = &w->memory;
 
-	if (m->prior_credit > m->credit)
+	/* Else there was no congestion event, and it is not credit. */
+	if (m->hystart.phase == CC_HYSTART_DONE && m->prior_credit > m->credit)
 		m->credit = m->prior_credit;
 	m->prior_credit = 0;
 	m->hystart.phase = m->hystart.prior_phase;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The table of laws that go by samples of the delivery rate, and what a host stack calls: cc_rate_begin() when the
- * flow gets the law, cc_rate_start_at() where the path's rate is known, cc_rate_acked() at every acknowledgement, and
- * cc_rate_recovery_begins(), cc_rate_undone(), cc_rate_transmission_starts(); cc_rate_start_ends() before another law.
+ * flow gets the law, cc_rate_knows() and cc_rate_start_at() where the path is known, cc_rate_acked() at every
+ * acknowledgement, and cc_rate_recovery_begins(), cc_rate_undone(), cc_rate_transmission_starts(); cc_rate_start_ends() before another law.
  * Their parameters are checked as those of the others (laws.h).
  *
  * A new law: its file is included in laws.h and its name stands in CC_RATE_LAWS there.
@@ -45,6 +45,23 @@ static inline void cc_rate_start_at(enum cc_law law, struct cc_rate_flow *f,
 		CC_RATE_LAWS(CC_RATE_START_AT)
 	default:
 		break;
+	}
+}
+
+#define CC_RATE_KNOWS(law)                                                                         \
+	case CC_LAW_##law:                                                                         \
+		return cc_##law##_knows(f, s, known);
+/*
+ * So much was learned of the path, and the flow has sent nothing under this law; s->srtt_us is of its handshake, or of the law
+ * before. 1 = others fill the path, and the flow makes way: it does not start at a rate.
+ */
+static inline int cc_rate_knows(enum cc_law law, struct cc_rate_flow *f,
+				const struct cc_rate_sample *s, const struct cc_known_path *known)
+{
+	switch (law) {
+		CC_RATE_LAWS(CC_RATE_KNOWS)
+	default:
+		return 0;
 	}
 }
 

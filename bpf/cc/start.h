@@ -26,12 +26,8 @@ struct cc_start {
 	cc_u32 initial_ssthresh_pkts; /* 0 = none */
 	cc_u32 idle;		      /* enum cc_idle */
 	cc_u32 hystart;		      /* 1 = slow start ends when the delay rises (hystart.h) */
+	struct cc_known_path known;
 };
-
-/* cc_memory.flags */
-#define CC_BEGAN 1u	   /* the flow has sent */
-#define CC_SLOW_STARTED 2u /* slow start grew the window since the last congestion event */
-#define CC_RESUMES 4u	   /* a paced start that outlasts its first acknowledgement */
 
 /* A paced start that goes on while the peer's window opens lasts no longer than so many round trips. */
 #define CC_RESUME_ROUND_TRIPS 5
@@ -168,6 +164,7 @@ static inline cc_u64 cc_transmission_starts(struct cc_window *w, const struct cc
 	int is_first = !(w->memory.flags & CC_BEGAN);
 	cc_u32 target;
 
+	w->memory.flags &= ~CC_SPREAD;
 	if (!srtt_us || !mss_bytes)
 		return 0;
 	w->memory.flags |= CC_BEGAN;
@@ -227,6 +224,7 @@ static inline int cc_ack_arrived(struct cc_window *w, cc_u32 in_flight_pkts)
 	if (w->memory.flags & CC_RESUMES)
 		w->memory.resume_pkts = 0;
 	w->memory.flags &= ~CC_RESUMES;
+	cc_hystart_is_spread(w);
 	w->cwnd_pkts = cc_tried_pkts(w, in_flight_pkts);
 	w->memory.paced_from_pkts = 0;
 	return 1;
@@ -237,7 +235,7 @@ static inline void cc_rtt_sample(struct cc_window *w, const struct cc_start *s, 
 				 cc_u32 acked_seq, cc_u32 next_seq)
 {
 	if (s->hystart && cc_in_slow_start(w))
-		cc_hystart_sample(w, rtt_us, acked_seq, next_seq);
+		cc_hystart_sample(w, &s->known, rtt_us, acked_seq, next_seq);
 }
 
 /*

@@ -23,7 +23,7 @@ typedef unsigned long long __u64;
 #include "release.h"
 #include "setting_table.h"
 
-#define FP_ABI_VERSION 20
+#define FP_ABI_VERSION 21
 
 /* Limits of a policy. */
 #define FP_MAX_RULES 1024    /* rules in one policy */
@@ -167,8 +167,9 @@ struct fp_path_key {
 /* What flows of a learned path get. */
 struct fp_path {
 	__u32 rule_id;
-	__u32 base_rtt_us;    /* of flows that start at its initial_rate */
-	__u64 start_until_ns; /* CLOCK_MONOTONIC: until then they may; 0: they may not */
+	__u32 base_rtt_us;    /* without a queue */
+	__u64 bdp_bytes;      /* it holds so many then; 0: unknown */
+	__u64 known_until_ns; /* CLOCK_MONOTONIC */
 	__u64 started_ns;     /* when the last one did */
 };
 
@@ -227,7 +228,8 @@ struct fp_flow {
 	__u32 sent_in
 		[FP_PHASES]; /* the window of time in which it counted last: bpf/cc/senders.h */
 	__u32 shared_by; /* flows that send, itself too, when its share of the rule's rate was given; 0: not yet */
-	__u32 pad;
+	__u32 base_rtt_us; /* of its path without a queue, as it was learned; 0: unknown */
+	__u64 bdp_bytes;   /* which it holds then; 0: unknown */
 	__u8 law_before
 		[FP_LAW_LEN];	  /* the program's, which law_set replaced; empty = it chose none */
 	__u8 law_set[FP_LAW_LEN]; /* as fatpath left it; empty = it set none */

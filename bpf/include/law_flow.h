@@ -179,6 +179,12 @@ static __always_inline int is_syn_lost(struct tcp_sock *tp)
 	return !tp->data_segs_out && tp->snd_cwnd == 1;
 }
 
+/* Since its handshake, which tells nothing of the path any more: others may have come, or gone. */
+static __always_inline int has_waited(const struct fp_flow *flow, struct tcp_sock *tp)
+{
+	return bpf_ktime_get_ns() - flow->seen_ns > START_ROUND_TRIPS * 125ull * tp->srtt_us;
+}
+
 /* What was learned of a path is for flows that were checked (paths.h), a rule of the policy file for all. */
 static __always_inline int is_start_unchecked(struct sock *sk)
 {
@@ -186,9 +192,23 @@ static __always_inline int is_start_unchecked(struct sock *sk)
 
 	if (!flow || flow->rule_id < FP_MAX_RULE_IDS)
 		return 0;
-	/* Of a flow that waited, the check was too long ago: others may start now. */
-	return !(flow->flags & FP_FLOW_AT_RATE) ||
-	       bpf_ktime_get_ns() - flow->seen_ns > START_ROUND_TRIPS * 125ull * tcp(sk)->srtt_us;
+	return !(flow->flags & FP_FLOW_AT_RATE) || has_waited(flow, tcp(sk));
+}
+
+/* What was learned of the flow's path before it began. */
+static __always_inline struct cc_known_path known_path(struct sock *sk)
+{
+	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
+	struct cc_known_path known = {};
+	struct tcp_sock *tp = tcp(sk);
+	u64 pkts;
+
+	if (!flow || !is_learned(flow->rule_id) || !tp->mss_cache)
+		return known;
+	pkts = flow->bdp_bytes / tp->mss_cache;
+	known.bdp_pkts = pkts < CC_INFINITE_SSTHRESH ? pkts : CC_INFINITE_SSTHRESH;
+	known.base_rtt_us = flow->base_rtt_us;
+	return known;
 }
 
 /*

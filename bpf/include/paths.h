@@ -7,6 +7,7 @@
 #ifndef FATPATH_PATHS_H
 #define FATPATH_PATHS_H
 
+#include "../cc/hystart.h"
 #include "match.h"
 
 /* User space keeps it below FP_MAX_PATHS. The rest is for kernels whose full trie refuses to replace a value, too. */
@@ -111,20 +112,21 @@ static __always_inline u32 learned_rule(struct tcp_sock *tp)
 	return rule_of_path(&key, version);
 }
 
-/*
- * A handshake that took longer than the path's base RTT by this met a queue: the capacity is somebody else's now. RFC
- * 9959 allows ten times the RTT that is known, which it keeps from a whole connection, queues and all.
- */
-static __always_inline u32 most_rtt_us(u32 base_rtt_us)
+/* What the flow is to know of its path. */
+static __always_inline void note_path(struct fp_flow *flow, const struct fp_path_key *key)
 {
-	u32 quarter = base_rtt_us / 4;
+	struct fp_path *path = bpf_map_lookup_elem(&fp_paths, key);
+	int is_known = path && bpf_ktime_get_ns() < path->known_until_ns;
 
-	return base_rtt_us + (quarter > 5000 ? quarter : 5000);
+	flow->base_rtt_us = is_known ? path->base_rtt_us : 0;
+	flow->bdp_bytes = is_known ? path->bdp_bytes : 0;
 }
 
 /*
  * Whether a flow whose handshake took `rtt_us` may start at the rate that was known of its path: the knowledge is fresh,
- * the path is the same, and no other flow is about to do so (RFC 9959). A global function, as above.
+ * the path is the same, and no other flow is about to do so (RFC 9959). One that met a queue may not: the capacity is
+ * somebody else's now. The RFC allows ten times the RTT that is known, which it keeps from a whole connection, queues and
+ * all. A global function, as above.
  */
 __noinline u32 may_start_at_rate(const struct fp_path_key *given, u32 rtt_us)
 {
@@ -136,9 +138,9 @@ __noinline u32 may_start_at_rate(const struct fp_path_key *given, u32 rtt_us)
 		return 0;
 	key = *given;
 	path = bpf_map_lookup_elem(&fp_paths, &key);
-	if (!path || now_ns >= path->start_until_ns)
+	if (!path || now_ns >= path->known_until_ns)
 		return 0;
-	if (rtt_us < path->base_rtt_us / 2 || rtt_us > most_rtt_us(path->base_rtt_us))
+	if (rtt_us < path->base_rtt_us / 2 || cc_hystart_has_risen(rtt_us, path->base_rtt_us))
 		return 0;
 	started_ns = path->started_ns;
 	if (started_ns && now_ns - started_ns < START_ROUND_TRIPS * 1000ull * path->base_rtt_us)

@@ -18,7 +18,7 @@ const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(non_camel_case_types, dead_code)] // C's names; fields of which Rust reads nothing by name";
 
 /// The structs that Rust names, and whether the crate shows their fields to others.
-const NAMES: [(&str, &str, bool); 12] = [
+const NAMES: [(&str, &str, bool); 13] = [
     ("cc_window", "Window", true),
     ("cc_rtt", "RttSample", true),
     ("cc_rude_now", "RudeNow", true),
@@ -29,6 +29,7 @@ const NAMES: [(&str, &str, bool); 12] = [
     ("cc_rate_flow", "RateFlow", false),
     ("cc_bbr_state", "RawBbr", false),
     ("cc_start", "RawStart", false),
+    ("cc_known_path", "KnownPath", true),
     ("cc_param", "RawParam", false),
     ("fatpath_law", "RawLaw", false),
 ];

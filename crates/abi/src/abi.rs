@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // zeroed defaults
 
 pub const FP_WALK_RELEASE: u32 = 3;
-pub const FP_ABI_VERSION: u32 = 20;
+pub const FP_ABI_VERSION: u32 = 21;
 pub const FP_MAX_RULES: u32 = 1024;
 pub const FP_MAX_RULE_IDS: u32 = 2048;
 pub const FP_MAX_PROFILES: u32 = 512;
@@ -539,20 +539,22 @@ const _: () = {
 pub struct fp_path {
     pub rule_id: __u32,
     pub base_rtt_us: __u32,
-    pub start_until_ns: __u64,
+    pub bdp_bytes: __u64,
+    pub known_until_ns: __u64,
     pub started_ns: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_path"][::core::mem::size_of::<fp_path>() - 24usize];
+    ["Size of fp_path"][::core::mem::size_of::<fp_path>() - 32usize];
     ["Alignment of fp_path"][::core::mem::align_of::<fp_path>() - 8usize];
     ["Offset of field: fp_path::rule_id"][::core::mem::offset_of!(fp_path, rule_id) - 0usize];
     ["Offset of field: fp_path::base_rtt_us"]
         [::core::mem::offset_of!(fp_path, base_rtt_us) - 4usize];
-    ["Offset of field: fp_path::start_until_ns"]
-        [::core::mem::offset_of!(fp_path, start_until_ns) - 8usize];
+    ["Offset of field: fp_path::bdp_bytes"][::core::mem::offset_of!(fp_path, bdp_bytes) - 8usize];
+    ["Offset of field: fp_path::known_until_ns"]
+        [::core::mem::offset_of!(fp_path, known_until_ns) - 16usize];
     ["Offset of field: fp_path::started_ns"]
-        [::core::mem::offset_of!(fp_path, started_ns) - 16usize];
+        [::core::mem::offset_of!(fp_path, started_ns) - 24usize];
 };
 #[repr(C)]
 #[derive(
@@ -690,7 +692,8 @@ pub struct fp_flow {
     pub phase_given: __u32,
     pub sent_in: [__u32; 2usize],
     pub shared_by: __u32,
-    pub pad: __u32,
+    pub base_rtt_us: __u32,
+    pub bdp_bytes: __u64,
     pub law_before: [__u8; 16usize],
     pub law_set: [__u8; 16usize],
     pub options: [fp_option; 4usize],
@@ -699,7 +702,7 @@ pub struct fp_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 424usize];
+    ["Size of fp_flow"][::core::mem::size_of::<fp_flow>() - 432usize];
     ["Alignment of fp_flow"][::core::mem::align_of::<fp_flow>() - 8usize];
     ["Offset of field: fp_flow::seen_ns"][::core::mem::offset_of!(fp_flow, seen_ns) - 0usize];
     ["Offset of field: fp_flow::rule_id"][::core::mem::offset_of!(fp_flow, rule_id) - 8usize];
@@ -717,13 +720,15 @@ const _: () = {
         [::core::mem::offset_of!(fp_flow, phase_given) - 36usize];
     ["Offset of field: fp_flow::sent_in"][::core::mem::offset_of!(fp_flow, sent_in) - 40usize];
     ["Offset of field: fp_flow::shared_by"][::core::mem::offset_of!(fp_flow, shared_by) - 48usize];
-    ["Offset of field: fp_flow::pad"][::core::mem::offset_of!(fp_flow, pad) - 52usize];
+    ["Offset of field: fp_flow::base_rtt_us"]
+        [::core::mem::offset_of!(fp_flow, base_rtt_us) - 52usize];
+    ["Offset of field: fp_flow::bdp_bytes"][::core::mem::offset_of!(fp_flow, bdp_bytes) - 56usize];
     ["Offset of field: fp_flow::law_before"]
-        [::core::mem::offset_of!(fp_flow, law_before) - 56usize];
-    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 72usize];
-    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 88usize];
-    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 152usize];
-    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 384usize];
+        [::core::mem::offset_of!(fp_flow, law_before) - 64usize];
+    ["Offset of field: fp_flow::law_set"][::core::mem::offset_of!(fp_flow, law_set) - 80usize];
+    ["Offset of field: fp_flow::options"][::core::mem::offset_of!(fp_flow, options) - 96usize];
+    ["Offset of field: fp_flow::wanted"][::core::mem::offset_of!(fp_flow, wanted) - 160usize];
+    ["Offset of field: fp_flow::error"][::core::mem::offset_of!(fp_flow, error) - 392usize];
 };
 #[repr(C)]
 #[derive(
@@ -744,7 +749,7 @@ pub struct fp_new_flow {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_new_flow"][::core::mem::size_of::<fp_new_flow>() - 432usize];
+    ["Size of fp_new_flow"][::core::mem::size_of::<fp_new_flow>() - 440usize];
     ["Alignment of fp_new_flow"][::core::mem::align_of::<fp_new_flow>() - 8usize];
     ["Offset of field: fp_new_flow::owner"][::core::mem::offset_of!(fp_new_flow, owner) - 0usize];
     ["Offset of field: fp_new_flow::flow"][::core::mem::offset_of!(fp_new_flow, flow) - 8usize];
@@ -1579,7 +1584,7 @@ pub struct fp_flow_record {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 856usize];
+    ["Size of fp_flow_record"][::core::mem::size_of::<fp_flow_record>() - 864usize];
     ["Alignment of fp_flow_record"][::core::mem::align_of::<fp_flow_record>() - 8usize];
     ["Offset of field: fp_flow_record::kind"]
         [::core::mem::offset_of!(fp_flow_record, kind) - 0usize];
@@ -1594,19 +1599,19 @@ const _: () = {
     ["Offset of field: fp_flow_record::flow"]
         [::core::mem::offset_of!(fp_flow_record, flow) - 296usize];
     ["Offset of field: fp_flow_record::asked"]
-        [::core::mem::offset_of!(fp_flow_record, asked) - 720usize];
+        [::core::mem::offset_of!(fp_flow_record, asked) - 728usize];
     ["Offset of field: fp_flow_record::socket_has"]
-        [::core::mem::offset_of!(fp_flow_record, socket_has) - 728usize];
+        [::core::mem::offset_of!(fp_flow_record, socket_has) - 736usize];
     ["Offset of field: fp_flow_record::rude_mode"]
-        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 808usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_mode) - 816usize];
     ["Offset of field: fp_flow_record::rude_fair_cwnd_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 812usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_fair_cwnd_pkts) - 820usize];
     ["Offset of field: fp_flow_record::rude_marked_pkts"]
-        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 816usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_marked_pkts) - 824usize];
     ["Offset of field: fp_flow_record::rude_user"]
-        [::core::mem::offset_of!(fp_flow_record, rude_user) - 820usize];
+        [::core::mem::offset_of!(fp_flow_record, rude_user) - 828usize];
     ["Offset of field: fp_flow_record::bbr"]
-        [::core::mem::offset_of!(fp_flow_record, bbr) - 824usize];
+        [::core::mem::offset_of!(fp_flow_record, bbr) - 832usize];
 };
 pub const FP_POLICE_COUNT: fp_police_mode = 0;
 pub const FP_POLICE_DROP: fp_police_mode = 1;

@@ -138,6 +138,7 @@ impl From<Start> for RawStart {
             initial_ssthresh_pkts: start.initial_ssthresh_pkts,
             idle: start.idle as u32,
             hystart: u32::from(start.hystart),
+            known: start.known,
         }
     }
 }

@@ -44,6 +44,12 @@ void fatpath_rate_start_at(cc_u32 law, struct cc_rate_flow *f, const struct cc_r
 	cc_rate_start_at((enum cc_law)law, f, s, rate_bps);
 }
 
+int fatpath_rate_knows(cc_u32 law, struct cc_rate_flow *f, const struct cc_rate_sample *s,
+		       const struct cc_known_path *known)
+{
+	return cc_rate_knows((enum cc_law)law, f, s, known);
+}
+
 void fatpath_rate_start_ends(cc_u32 law, struct cc_rate_flow *f)
 {
 	cc_rate_start_ends((enum cc_law)law, f);

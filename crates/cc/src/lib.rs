@@ -25,7 +25,9 @@ pub use control::{Control, PathNow};
 pub use law::{Law, ParameterError};
 pub use pace::Pace;
 pub use rate::RateControl;
-pub use raw::{Kept, Memory, RateFlow, RateSample, RttSample, RudeNow, RudeState, Window};
+pub use raw::{
+    Kept, KnownPath, Memory, RateFlow, RateSample, RttSample, RudeNow, RudeState, Window,
+};
 pub use rude::Rude;
 pub use senders::Senders;
 pub use spec::{Kind, LawSpec, ParameterSpec, Unit, laws, window_laws};

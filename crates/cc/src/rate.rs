@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One flow under a law that goes by samples of the delivery rate.
 
-use crate::raw::{self, RateFlow, RateSample};
+use crate::raw::{self, KnownPath, RateFlow, RateSample};
 use crate::{Bbr, Kind, Law};
 
 impl RateSample {
@@ -47,6 +47,12 @@ impl RateControl {
     /// by the law would be slower.
     pub fn start_at(&mut self, rate_bps: u64, now: &RateSample) {
         unsafe { raw::fatpath_rate_start_at(self.law.number, &mut *self.flow, now, rate_bps) }
+    }
+
+    /// Nothing was sent. Whether the handshake met a queue on a path that is known: the flow then makes way for others, and
+    /// does not start at a rate.
+    pub fn knows(&mut self, known: &KnownPath, now: &RateSample) -> bool {
+        unsafe { raw::fatpath_rate_knows(self.law.number, &mut *self.flow, now, known) != 0 }
     }
 
     /// What of such a start was not tried counts no longer.

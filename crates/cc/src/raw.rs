@@ -52,6 +52,23 @@ pub const CC_BBR_STARTS_AT_RATE: u32 = 131072;
 pub type cc_u8 = ::core::ffi::c_uchar;
 pub type cc_u32 = ::core::ffi::c_uint;
 pub type cc_u64 = ::core::ffi::c_ulonglong;
+#[doc = " What was learned of a flow's path before it began."]
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct KnownPath {
+    #[doc = "It holds so many segments without a queue; 0 = unknown."]
+    pub bdp_pkts: cc_u32,
+    #[doc = "Its round-trip time then."]
+    pub base_rtt_us: cc_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of KnownPath"][::core::mem::size_of::<KnownPath>() - 8usize];
+    ["Alignment of KnownPath"][::core::mem::align_of::<KnownPath>() - 4usize];
+    ["Offset of field: KnownPath::bdp_pkts"][::core::mem::offset_of!(KnownPath, bdp_pkts) - 0usize];
+    ["Offset of field: KnownPath::base_rtt_us"]
+        [::core::mem::offset_of!(KnownPath, base_rtt_us) - 4usize];
+};
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct cc_hystart {
@@ -185,10 +202,11 @@ pub struct RawStart {
     pub(crate) initial_ssthresh_pkts: cc_u32,
     pub(crate) idle: cc_u32,
     pub(crate) hystart: cc_u32,
+    pub(crate) known: KnownPath,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of RawStart"][::core::mem::size_of::<RawStart>() - 24usize];
+    ["Size of RawStart"][::core::mem::size_of::<RawStart>() - 32usize];
     ["Alignment of RawStart"][::core::mem::align_of::<RawStart>() - 8usize];
     ["Offset of field: RawStart::initial_rate_bps"]
         [::core::mem::offset_of!(RawStart, initial_rate_bps) - 0usize];
@@ -198,6 +216,7 @@ const _: () = {
         [::core::mem::offset_of!(RawStart, initial_ssthresh_pkts) - 12usize];
     ["Offset of field: RawStart::idle"][::core::mem::offset_of!(RawStart, idle) - 16usize];
     ["Offset of field: RawStart::hystart"][::core::mem::offset_of!(RawStart, hystart) - 20usize];
+    ["Offset of field: RawStart::known"][::core::mem::offset_of!(RawStart, known) - 24usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -760,6 +779,14 @@ unsafe extern "C" {
         s: *const RateSample,
         rate_bps: cc_u64,
     );
+}
+unsafe extern "C" {
+    pub fn fatpath_rate_knows(
+        law: cc_u32,
+        f: *mut RateFlow,
+        s: *const RateSample,
+        known: *const KnownPath,
+    ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn fatpath_rate_start_ends(law: cc_u32, f: *mut RateFlow);

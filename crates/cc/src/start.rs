@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a flow starts and goes on after a pause, whatever its law.
 
+use crate::raw::KnownPath;
+
 /// How a flow starts and goes on after a pause. The default is what Linux does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
@@ -16,6 +18,8 @@ pub struct Start {
     pub idle: Idle,
     /// Slow start ends when the round-trip time rises (RFC 9406).
     pub hystart: bool,
+    /// What was learned of the path: a flow that meets others there makes way.
+    pub known: KnownPath,
 }
 
 /// What becomes of the window in a pause longer than the RTO.

@@ -5,7 +5,7 @@
 mod support;
 
 use fatpath_cc::{
-    Control, Idle, Law, LawSpec, Memory, PathNow, RttSample, Start, Window, window_laws,
+    Control, Idle, KnownPath, Law, LawSpec, Memory, PathNow, RttSample, Start, Window, window_laws,
 };
 use proptest::prelude::*;
 use support::avoiding;
@@ -72,14 +72,26 @@ fn any_start() -> impl Strategy<Value = Start> {
         prop_oneof![Just(0), any::<u64>()],
         prop::sample::select(vec![Idle::Restart, Idle::Keep, Idle::Pace]),
         any::<bool>(),
+        (prop_oneof![Just(0), any::<u32>()], 0u32..1_000_000),
     )
         .prop_map(
-            |(max_ssthresh_pkts, initial_ssthresh_pkts, initial_rate_bps, idle, hystart)| Start {
+            |(
                 max_ssthresh_pkts,
                 initial_ssthresh_pkts,
                 initial_rate_bps,
                 idle,
                 hystart,
+                (bdp_pkts, base_rtt_us),
+            )| Start {
+                max_ssthresh_pkts,
+                initial_ssthresh_pkts,
+                initial_rate_bps,
+                idle,
+                hystart,
+                known: KnownPath {
+                    bdp_pkts,
+                    base_rtt_us,
+                },
             },
         )
 }

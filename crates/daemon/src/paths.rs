@@ -97,7 +97,7 @@ impl PathsState {
             false => changes,
         };
         let given = |(key, profile): (PathKey, Option<Profile>)| {
-            let given = profile.map(|profile| Given::new(&profile, paths.start(key)));
+            let given = profile.map(|profile| Given::new(&profile, paths.known(key)));
             (key, given)
         };
         told.into_iter().map(given).collect()

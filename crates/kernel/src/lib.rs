@@ -59,7 +59,7 @@ pub use police::watch::{Suspect, Watch};
 pub use rude::mark::Marking;
 pub use rude::user_number;
 pub use tune::flow::tick_us;
-pub use tune::paths::{PathAddresses, PathChange, PathRule, PathStart};
+pub use tune::paths::{KnownPath, PathAddresses, PathChange, PathRule};
 pub use tune::publish::Published;
 pub use tune::rule::is_path_rule;
 pub use tune::walk::Walked;

@@ -103,6 +103,16 @@ impl Estimate {
     }
 }
 
+/// Whether the peers are at one distance, so that a flow can tell a queue from a longer way: three of four least round-trip times differ
+/// from the base by less than what flows take for a queue, `cc_hystart_threshold_us()`.
+pub(crate) fn has_one_distance(evidence: &[Evidence]) -> bool {
+    let least_rtt_us = |share| quantile(evidence.iter().map(|flow| flow.min_rtt_us), share);
+    let (Some(base_us), Some(most_us)) = (least_rtt_us(0.1), least_rtt_us(0.75)) else {
+        return false;
+    };
+    most_us < base_us + (base_us / 8.0).clamp(4_000.0, 16_000.0)
+}
+
 /// None of flows that sent less than `least_pkts` in all.
 fn retransmitted_share<'e>(
     flows: impl Iterator<Item = &'e Evidence> + Clone,

@@ -28,5 +28,5 @@ pub use key::{PathKey, path_of};
 pub use measures::{Asked, By, Found, Measures, Reading};
 pub use moment::{Moment, Window};
 pub use path::Path;
-pub use paths::{Bounds, Paths};
+pub use paths::{Bounds, Known, Paths};
 pub use profile::{Law, Profile};

@@ -2,7 +2,7 @@
 //! One path: the latest evidence, and since when it is as it is.
 
 use crate::choose::{Choice, Host, Trust, choose};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, has_one_distance};
 use crate::evidence::{Evidence, Loss};
 use crate::gain::gain;
 use crate::guard::Guard;
@@ -86,6 +86,12 @@ impl Path {
             has_small_buffers: self.small_buffers_us.is_some_and(is_recent),
             ..known
         })
+    }
+
+    /// Bandwidth-delay product, bytes, where nothing but the path held its flows back, and its peers are at one distance.
+    pub(crate) fn certain_bdp_bytes(&self, known: &Estimate) -> Option<f64> {
+        let is_certain = known.rate?.limit.is_none() && has_one_distance(&self.evidence);
+        is_certain.then(|| known.bdp_bytes())?
     }
 
     /// What its flows would get now; none where nothing is known.

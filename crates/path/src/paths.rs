@@ -3,14 +3,18 @@
 
 use crate::assigned::Assigned;
 use crate::choose::Host;
+use crate::estimate::Estimate;
 use crate::evidence::Evidence;
 use crate::key::PathKey;
 use crate::path::Path;
 use crate::profile::Profile;
 use std::collections::{BTreeSet, HashMap};
 
-/// The rate of a path is fresh for an hour after a flow.
+/// What is known of a path is fresh for an hour after a flow. Of one that is seen all the time it is told again six times as often.
 const FRESH_US: i64 = 3_600_000_000;
+
+/// And where it is off by more than this share.
+const TOLD_OFF: f64 = 0.05;
 
 /// How much is kept, and told apart.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +34,35 @@ impl Default for Bounds {
     }
 }
 
+/// What the flows of a path go by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// Until when it counts, µs since 1970.
+    pub until_us: i64,
+    /// Round-trip time without a queue, µs.
+    pub base_rtt_us: f64,
+    /// Bandwidth-delay product; 0: not known for certain.
+    pub bdp_bytes: f64,
+}
+
+impl Known {
+    fn of(path: &Path, estimate: &Estimate) -> Known {
+        Known {
+            until_us: estimate.seen_us.saturating_add(FRESH_US),
+            base_rtt_us: estimate.base_rtt_us.value,
+            bdp_bytes: path.certain_bdp_bytes(estimate).unwrap_or(0.0),
+        }
+    }
+
+    /// Whether it is to take the place of what was told: that is old, or no longer right.
+    fn replaces(&self, told: &Known) -> bool {
+        let is_off = |now: f64, then: f64| (now - then).abs() > TOLD_OFF * then;
+        self.until_us.saturating_sub(told.until_us) > FRESH_US / 6
+            || is_off(self.base_rtt_us, told.base_rtt_us)
+            || is_off(self.bdp_bytes, told.bdp_bytes)
+    }
+}
+
 /// All known paths.
 #[derive(Debug, Default)]
 pub struct Paths {
@@ -40,8 +73,8 @@ pub struct Paths {
     /// Those that something was learned of since they were assigned a profile.
     moved: BTreeSet<PathKey>,
     assigned: Assigned,
-    /// When paths whose flows start at their rates were seen, as it was last told.
-    fresh: HashMap<PathKey, i64>,
+    /// Of the paths that have a profile, as it was last told.
+    told: HashMap<PathKey, Known>,
     host: Option<Host>,
 }
 
@@ -88,7 +121,7 @@ impl Paths {
             self.by_age.remove(&(path.seen_us(), key));
             self.moved.remove(&key);
             self.assigned.set(key, Profile::default());
-            self.fresh.remove(&key);
+            self.told.remove(&key);
         }
         known.is_some()
     }
@@ -157,10 +190,11 @@ impl Paths {
         let now = path.guard.profile().filter(stays);
         let profile = now.cloned().unwrap_or(chosen);
         path.guard.begin(&profile, &estimate, now_us);
-        if profile.initial_rate_bps.is_none() {
-            self.fresh.remove(&key);
-        } else if is_to_tell(self.fresh.get(&key), estimate.seen_us) {
-            self.fresh.insert(key, estimate.seen_us);
+        let known = Known::of(path, &estimate);
+        if profile.is_empty() {
+            self.told.remove(&key);
+        } else if self.told.get(&key).is_none_or(|told| known.replaces(told)) {
+            self.told.insert(key, known);
             self.assigned.tell_again(key);
         }
         self.assigned.set(key, profile);
@@ -170,26 +204,16 @@ impl Paths {
         }
     }
 
-    /// How long flows of a path may start at its rate, and its base RTT, µs; none where they may not.
-    pub fn start(&self, key: PathKey) -> Option<(i64, f64)> {
+    /// What the flows of a path go by.
+    pub fn known(&self, key: PathKey) -> Option<Known> {
         let path = self.paths.get(&key)?;
-        path.guard.profile()?.initial_rate_bps?;
-        let known = path.estimate()?;
-        Some((
-            known.seen_us.saturating_add(FRESH_US),
-            known.base_rtt_us.value,
-        ))
+        Some(Known::of(path, &path.estimate()?))
     }
 
     /// Which paths get which profile, by the last answer of [`Paths::assign`]. Paths whose profile is left out get nothing.
     pub fn assigned(&self) -> impl Iterator<Item = (&Profile, &BTreeSet<PathKey>)> {
         self.assigned.all()
     }
-}
-
-/// What is known of a path that is seen all the time is told again so often.
-fn is_to_tell(told_us: Option<&i64>, seen_us: i64) -> bool {
-    told_us.is_none_or(|told_us| seen_us.saturating_sub(*told_us) > FRESH_US / 6)
 }
 
 #[cfg(test)]
@@ -337,20 +361,56 @@ mod tests {
         for number in 0..60 {
             paths.learn(key(0), flow(number, 1e9));
             told += paths.assign(&host(), 0).len();
-            let (until_us, rtt_us) = paths.start(key(0)).unwrap();
-            assert_eq!(until_us, flow(number, 1e9).seen_us + FRESH_US);
-            assert_eq!(rtt_us, 100e3);
+            let known = paths.known(key(0)).unwrap();
+            assert_eq!(known.until_us, flow(number, 1e9).seen_us + FRESH_US);
+            assert_eq!((known.base_rtt_us, known.bdp_bytes), (100e3, 12.5e6));
         }
         // A flow a minute, told again after more than ten.
         assert_eq!(told, 6);
-        assert_eq!(paths.start(key(1)), None);
+        assert_eq!(paths.known(key(1)), None);
+    }
+
+    /// The profile is as it was: its steps are coarser.
+    #[test]
+    fn what_is_known_is_told_again_where_it_is_off() {
+        for (bps, is_told) in [(1.04e9, false), (1.06e9, true)] {
+            let mut paths = Paths::default();
+            paths.learn(key(0), flow(0, 1e9));
+            let given = paths.assign(&host(), 0);
+            paths.learn(key(0), flow(1, bps));
+            let again = paths.assign(&host(), 0);
+            assert_eq!(again.len(), usize::from(is_told), "{bps}");
+            assert!(again.is_empty() || again == given);
+        }
+    }
+
+    /// A queue of an eighth of the way cannot be told from peers that are an eighth farther away.
+    #[test]
+    fn of_peers_at_several_distances_no_bandwidth_delay_product_is_known() {
+        for (far_us, bdp_bytes) in [(103e3, 12.5e6), (120e3, 0.0)] {
+            let mut paths = Paths::default();
+            for number in 0..8 {
+                let min_rtt_us = if number % 2 == 0 { 100e3 } else { far_us };
+                let one = Evidence {
+                    min_rtt_us,
+                    ..flow(number, 1e9)
+                };
+                paths.learn(key(0), one);
+            }
+            assert_eq!(
+                paths.known(key(0)).unwrap().bdp_bytes,
+                bdp_bytes,
+                "{far_us}"
+            );
+        }
     }
 
     #[test]
     fn a_lossy_start_ends_starts_for_an_hour() {
         let starts = |paths: &mut Paths| {
             paths.assign(&host(), 0);
-            paths.start(key(0)).is_some()
+            let mut profiles = paths.assigned();
+            profiles.any(|(profile, _)| profile.initial_rate_bps.is_some())
         };
         let mut paths = Paths::default();
         (0..20).for_each(|number| assert!(paths.learn(key(0), flow(number, 1e9))));

@@ -214,6 +214,7 @@ impl Applied {
                 .value(Setting::Hystart)
                 .and_then(SettingValue::as_truth)
                 .unwrap_or(otherwise.hystart),
+            ..otherwise
         }
     }
 

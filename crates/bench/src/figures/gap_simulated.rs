@@ -9,7 +9,7 @@ use crate::figure::{Better, Figure, Summary};
 use crate::run::Run;
 use crate::simulated::{path_of, unlimited_flow};
 use anyhow::{Context, Result};
-use fatpath_cc::Law;
+use fatpath_cc::{KnownPath, Law};
 use fatpath_link::{CellSpec, Discipline};
 use fatpath_path::{Estimate, Host, Loss, Profile, Rate, Trust, Value, choose};
 use fatpath_sim::{Buffer, FlowSpec, Outcome, Spec, TcpSpec, run as simulate};
@@ -211,7 +211,12 @@ fn learned(profile: &Profile, handshake_us: u64) -> Result<TcpSpec> {
     let law = profile.law.context("each row's path asks for a law")?;
     let mut tcp = tcp(Law::named(law.name()).context(law.name())?);
     tcp.start.initial_ssthresh_pkts = profile.initial_ssthresh_pkts.unwrap_or(0) as u32;
-    if handshake_us <= RTT_MS * 1000 * 5 / 4 {
+    tcp.start.known = KnownPath {
+        bdp_pkts: (KNOWN_BPS * RTT_MS as f64 / 8e3 / 1448.0) as u32,
+        base_rtt_us: (RTT_MS * 1000) as u32,
+    };
+    // Of 80 ms an eighth is within the bounds of 4 and 16.
+    if handshake_us <= RTT_MS * 1000 * 9 / 8 {
         tcp.start.initial_rate_bps = profile.initial_rate_bps.unwrap_or(0);
     }
     tcp.pacing_rate_bps = profile.pacing_rate_bps;

@@ -92,7 +92,7 @@ fn know_paths(loaded: &Loaded) -> Result<()> {
         };
         let rule = PathRule {
             rule: "auto",
-            start: None,
+            known: None,
         };
         Some((path, Some(rule)))
     };

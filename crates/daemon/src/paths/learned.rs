@@ -3,28 +3,28 @@
 
 use super::rules::{addresses, name};
 use super::unix_minus_monotonic_us;
-use fatpath_kernel::{Kernel, KernelError, PathChange, PathRule, PathStart};
-use fatpath_path::{PathKey, Profile};
+use fatpath_kernel::{Kernel, KernelError, KnownPath, PathChange, PathRule};
+use fatpath_path::{Known, PathKey, Profile};
 use fatpath_policy::Policy;
 
 /// What one path gets from now on.
 pub(crate) struct Given {
     rule: String,
-    start: Option<PathStart>,
+    known: Option<KnownPath>,
 }
 
 impl Given {
-    /// `start`: until when flows may start at the path's rate, and its base RTT, µs.
-    pub(super) fn new(profile: &Profile, start: Option<(i64, f64)>) -> Given {
+    pub(super) fn new(profile: &Profile, known: Option<Known>) -> Given {
         let until_ns = |until_us: i64| {
             let us = until_us.saturating_sub(unix_minus_monotonic_us());
             u64::try_from(us).unwrap_or(0).saturating_mul(1000)
         };
         Given {
             rule: name(profile),
-            start: start.map(|(until_us, rtt_us)| PathStart {
-                base_rtt_us: rtt_us as u32,
-                until_ns: until_ns(until_us),
+            known: known.map(|known| KnownPath {
+                base_rtt_us: known.base_rtt_us as u32,
+                bdp_bytes: known.bdp_bytes as u64,
+                until_ns: until_ns(known.until_us),
             }),
         }
     }
@@ -45,7 +45,7 @@ impl Learned {
         let paths = self.paths.iter().map(|(key, given)| {
             let rule = given.as_ref().map(|given| PathRule {
                 rule: &given.rule,
-                start: given.start,
+                known: given.known,
             });
             (addresses(*key), rule)
         });

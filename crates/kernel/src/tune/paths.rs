@@ -46,26 +46,30 @@ impl PathAddresses {
 pub struct PathRule<'a> {
     /// Name of the rule.
     pub rule: &'a str,
-    /// Which flows start at the rule's `initial_rate`; none: no flow does.
-    pub start: Option<PathStart>,
+    /// What flows go by; none: nothing is known, and none starts at the rule's `initial_rate`.
+    pub known: Option<KnownPath>,
 }
 
-/// Flows start at the rule's `initial_rate` one at a time, while their handshakes take what they took before.
+/// What was learned of a path. Flows start at the rule's `initial_rate` one at a time, while their handshakes meet no queue, and
+/// make way for others where these fill the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathStart {
+pub struct KnownPath {
     /// Round-trip time without queues, µs.
     pub base_rtt_us: u32,
-    /// Until then, on CLOCK_MONOTONIC.
+    /// What the path holds then, bytes; 0: unknown.
+    pub bdp_bytes: u64,
+    /// Until then it counts, on CLOCK_MONOTONIC; 0: not any more.
     pub until_ns: u64,
 }
 
 impl PathRule<'_> {
     fn value(&self, rule_id: u32) -> abi::fp_path {
-        let start = self.start;
+        let known = self.known;
         abi::fp_path {
             rule_id,
-            base_rtt_us: start.map_or(0, |start| start.base_rtt_us),
-            start_until_ns: start.map_or(0, |start| start.until_ns),
+            base_rtt_us: known.map_or(0, |known| known.base_rtt_us),
+            bdp_bytes: known.map_or(0, |known| known.bdp_bytes),
+            known_until_ns: known.map_or(0, |known| known.until_ns),
             started_ns: 0,
         }
     }

@@ -3,7 +3,7 @@
 //! series of events that are the same in every run.
 #![allow(unsafe_code)] // the program's context is the bytes of a struct
 
-use fatpath_cc::{Idle, Law, ParameterSpec, Start, laws};
+use fatpath_cc::{Idle, KnownPath, Law, ParameterSpec, Start, laws};
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput, ProgramMut};
 
 /// The object with one program, if this user may load it.
@@ -39,6 +39,8 @@ pub struct StartTwin {
     initial_ssthresh_pkts: u32,
     idle: u32,
     hystart: u32,
+    path_pkts: u32,
+    base_rtt_us: u32,
 }
 
 impl From<Start> for StartTwin {
@@ -49,6 +51,8 @@ impl From<Start> for StartTwin {
             initial_ssthresh_pkts: start.initial_ssthresh_pkts,
             idle: start.idle as u32,
             hystart: u32::from(start.hystart),
+            path_pkts: start.known.bdp_pkts,
+            base_rtt_us: start.known.base_rtt_us,
         }
     }
 }
@@ -107,6 +111,10 @@ impl Random {
             initial_rate_bps: (self.next() >> self.below(64)) * self.below(2),
             idle: idles[self.below(3) as usize],
             hystart: self.below(2) == 1,
+            known: KnownPath {
+                bdp_pkts: self.number() * self.below(2) as u32,
+                base_rtt_us: self.number() >> 16,
+            },
         }
     }
 }

@@ -2,13 +2,16 @@
 //! Flows that no rule of the policy matches get what was learned of their paths, and follow when it changes.
 
 use crate::support::{Loaded, turn};
+use fatpath_abi::fp_flow;
 use fatpath_clock::monotonic_ns;
-use fatpath_kernel::{PathAddresses, PathChange, PathRule, PathStart};
+use fatpath_kernel::{KnownPath, PathAddresses, PathChange, PathRule};
 use fatpath_policy::{Classifier, Policy, Prefix, parse};
 use libbpf_rs::{MapCore, MapFlags};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
+use std::mem::offset_of;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 const HOST: &str = "127.0.24.1";
@@ -37,7 +40,7 @@ fn path(local: &str, peers: &str) -> PathAddresses {
 }
 
 fn gets(rule: &str) -> Option<PathRule<'_>> {
-    Some(PathRule { rule, start: None })
+    Some(PathRule { rule, known: None })
 }
 
 fn change(loaded: &Loaded, buffers: &[usize], changes: &[PathChange<'_>]) {
@@ -182,13 +185,14 @@ fn one_flow_at_a_time_starts_at_the_rate_of_a_fresh_path() {
         "[[rule]]\nname = 'auto-rate'\ncongestion_control = 'fp_cubic'\ninitial_rate = '8gbit'\n";
     let rules = parse(rule, None).unwrap().rules;
     let started = |base_rtt_us: u32, for_ns: u64| {
-        let start = PathStart {
+        let known = KnownPath {
             base_rtt_us,
+            bdp_bytes: 0,
             until_ns: monotonic_ns() + for_ns,
         };
         let rule = PathRule {
             rule: "auto-rate",
-            start: Some(start),
+            known: Some(known),
         };
         let this = [(path(HOST, "127.0.24.0/24"), Some(rule))];
         loaded.kernel.change_paths(&rules, &this).unwrap();
@@ -202,7 +206,7 @@ fn one_flow_at_a_time_starts_at_the_rate_of_a_fresh_path() {
         starts.len()
     };
     let hour_ns = 3_600_000_000_000;
-    // Handshakes over loopback take less than 5 ms, by which they may exceed the base RTT.
+    // Handshakes over loopback take less than 4 ms, by which they may exceed the base RTT.
     assert_eq!(started(1, 0), 0, "not fresh any more");
     assert_eq!(started(1_000_000, hour_ns), 0, "far too short a handshake");
     assert_eq!(started(1, hour_ns), 3, "one after the other");
@@ -213,7 +217,47 @@ fn started_ns(loaded: &Loaded) -> u64 {
     let paths = loaded.map("fp_paths");
     let key = paths.keys().next().unwrap();
     let value = paths.lookup(&key, MapFlags::ANY).unwrap().unwrap();
-    u64::from_ne_bytes(value[16..24].try_into().unwrap())
+    u64::from_ne_bytes(value[24..32].try_into().unwrap())
+}
+
+/// What the laws go by, as it is when the connection is established, and as long as it is fresh.
+#[test]
+fn a_flow_is_told_what_was_learned_of_its_path() {
+    let Some(loaded) = turn() else {
+        return;
+    };
+    for (local, peers, peer) in [
+        (HOST, "127.0.24.0/24", "127.0.24.2"),
+        ("::1", "::1/128", "::1"),
+    ] {
+        for (for_ns, told) in [(3_600_000_000_000, (80_000, 2_000_000)), (0, (0, 0))] {
+            let known = KnownPath {
+                base_rtt_us: 80_000,
+                bdp_bytes: 2_000_000,
+                until_ns: monotonic_ns() + for_ns,
+            };
+            let rule = PathRule {
+                rule: "auto-40000",
+                known: Some(known),
+            };
+            change(&loaded, &[40_000], &[(path(local, peers), Some(rule))]);
+            let flow = Connection::new(local, peer);
+            assert_eq!(flow.send_buffer(), 40_000, "the rule of the path");
+            assert_eq!(told_of_path(&loaded, &flow.client), told, "{local}");
+        }
+    }
+}
+
+/// Base RTT and bandwidth-delay product.
+fn told_of_path(loaded: &Loaded, flow: &TcpStream) -> (u32, u64) {
+    let key = flow.as_raw_fd().to_ne_bytes();
+    let flows = loaded.map("fp_flows");
+    let value = flows.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+    let at = offset_of!(fp_flow, base_rtt_us);
+    let base_rtt_us = u32::from_ne_bytes(value[at..at + 4].try_into().unwrap());
+    let at = offset_of!(fp_flow, bdp_bytes);
+    let bdp_bytes = u64::from_ne_bytes(value[at..at + 8].try_into().unwrap());
+    (base_rtt_us, bdp_bytes)
 }
 
 #[test]

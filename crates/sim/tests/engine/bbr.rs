@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BBR over paths: what it reaches, what it leaves to others, what it keeps in queues (docs/bbr.md).
 
-use fatpath_cc::Law;
+use fatpath_cc::{KnownPath, Law};
 use fatpath_link::{CellSpec, Distribution, Exceed, JitterSpec, PolicerSpec, RateStep, Service};
 use fatpath_sim::{Buffer, FlowOutcome, FlowSpec, Outcome, Source, Spec};
 
@@ -16,6 +16,16 @@ fn under(law: &str) -> FlowSpec {
     flow.tcp.start.hystart = flow.tcp.law.spec().hystart;
     flow.tcp.send_buffer = Buffer::Fixed(1 << 28);
     flow.tcp.receive_buffer = Buffer::Fixed(1 << 28);
+    flow
+}
+
+/// The same on a path that was learned.
+fn on_learned_path(rate_bps: u64, rtt_ns: u64) -> FlowSpec {
+    let mut flow = under("bbr");
+    flow.tcp.start.known = KnownPath {
+        bdp_pkts: (rate_bytes(rate_bps, rtt_ns) / 1500) as u32,
+        base_rtt_us: (rtt_ns / 1000) as u32,
+    };
     flow
 }
 
@@ -200,8 +210,7 @@ fn losses_that_may_be_those_of_a_queue_are_told() {
 }
 
 /// The mean over seven starts: which flow finds the queue full at its start decides on much.
-fn jain_of_four(knows_sending: bool) -> f64 {
-    let mut flow = under("bbr");
+fn jain_of_four(mut flow: FlowSpec, knows_sending: bool) -> f64 {
     flow.tcp.knows_sending = knows_sending;
     let indices = (0..7).map(|start| jain_of(&flow, (300 + start * 37) * MS_NS));
     indices.sum::<f64>() / 7.0
@@ -231,9 +240,13 @@ fn jain_of(flow: &FlowSpec, apart_ns: u64) -> f64 {
 /// what the draft keeps with each segment: flows come together more slowly.
 #[test]
 fn four_flows_share_alike() {
-    let [remembered, known] = [false, true].map(jain_of_four);
+    let [remembered, known] = [false, true].map(|knows| jain_of_four(under("bbr"), knows));
     assert!(remembered >= 0.82, "{remembered}");
     assert!(known >= 0.86, "{known}");
+    let learned = on_learned_path(100_000_000, 40 * MS_NS);
+    let [remembered, known] = [false, true].map(|knows| jain_of_four(learned.clone(), knows));
+    assert!(remembered >= 0.82, "learned: {remembered}");
+    assert!(known >= 0.86, "learned: {known}");
 }
 
 /// The queue that 95 % of the 100 ms do not exceed, in bandwidth-delay products.
@@ -245,10 +258,10 @@ fn queue_p95_bdp(outcome: &Outcome, bdp_bytes: u64) -> f64 {
 }
 
 /// One flow on a queue of 4 bdp, its acknowledgements late by up to twice so much: the queue, and its share.
-fn alone_on_a_deep_queue(half_width_ns: u64) -> (f64, f64) {
+fn alone_on_a_deep_queue(flow: FlowSpec, half_width_ns: u64) -> (f64, f64) {
     let (rate_bps, rtt_ns) = (100_000_000, 40 * MS_NS);
     let deep = queue(rate_bps, rtt_ns, 4.0);
-    let spec = beside(vec![under("bbr")], [deep], rtt_ns, 60 * S_NS);
+    let spec = beside(vec![flow], [deep], rtt_ns, 60 * S_NS);
     let mut spec = varied(spec, half_width_ns);
     spec.sample_every_ns = Some(10 * MS_NS);
     let outcome = outcome(&spec);
@@ -261,7 +274,7 @@ fn alone_on_a_deep_queue(half_width_ns: u64) -> (f64, f64) {
 /// bandwidth, this would be 0.9 bdp, which ProbeBW_DOWN takes eight to empty, of some 60 between two probes.
 #[test]
 fn alone_it_keeps_a_deep_queue_short() {
-    let (p95_bdp, share) = alone_on_a_deep_queue(0);
+    let (p95_bdp, share) = alone_on_a_deep_queue(under("bbr"), 0);
     assert!(p95_bdp <= 0.3, "{p95_bdp} bdp");
     assert!(share >= 0.9, "{share}");
 }
@@ -270,9 +283,11 @@ fn alone_it_keeps_a_deep_queue_short() {
 #[test]
 fn late_acknowledgements_make_no_queue() {
     for half_width_ns in [MS_NS / 2, MS_NS, 2 * MS_NS] {
-        let (p95_bdp, share) = alone_on_a_deep_queue(half_width_ns);
-        assert!(p95_bdp <= 0.3, "{half_width_ns} ns: {p95_bdp} bdp");
-        assert!(share >= 0.9, "{share}");
+        for flow in [under("bbr"), on_learned_path(100_000_000, 40 * MS_NS)] {
+            let (p95_bdp, share) = alone_on_a_deep_queue(flow, half_width_ns);
+            assert!(p95_bdp <= 0.3, "{half_width_ns} ns: {p95_bdp} bdp");
+            assert!(share >= 0.9, "{share}");
+        }
     }
 }
 

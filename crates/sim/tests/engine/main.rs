@@ -4,6 +4,7 @@
 mod bbr;
 mod flows;
 mod kernel_cubic;
+mod known_path;
 mod mixed;
 mod networks;
 mod refused;
