@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the evidence of a path amounts to.
 
-use crate::evidence::{Evidence, Limit, Loss};
+use crate::evidence::{Evidence, Limit, Loss, Under};
 use fatpath_statistics::{quantile, spread};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,10 @@ const LEAST_DOUBT: f64 = 0.02;
 
 /// Best rates of flows that the path held back differ by less than this.
 const SAME_RATE: f64 = 1.1;
+
+/// Paced flows that tell whether losses come of exceeding the rate: so many of the latest, and one without a loss is to have sent so much.
+const PACED_FLOWS: usize = 3;
+const LEAST_CLEAN_PKTS: u64 = 20_000;
 
 /// A share of 1 % is told from less in so many segments.
 const LEAST_GIVEN_PKTS: u64 = 1_000;
@@ -39,7 +43,7 @@ pub struct Estimate {
     pub loss: Option<Loss>,
     /// Whether a flow under a law that does not answer to losses found the rate.
     pub is_found: bool,
-    /// Whether a flow that never sent faster than the path carries lost segments without a queue.
+    /// Whether flows that never sent faster than the path carries lost segments without a queue.
     pub loses_paced: bool,
     /// Segments sent again, of those sent.
     pub retransmitted_share: f64,
@@ -84,7 +88,7 @@ impl Estimate {
             rate: rate(evidence),
             loss: most_frequent(losses),
             is_found: evidence.iter().any(|flow| flow.under.found_rate),
-            loses_paced: evidence.iter().any(|flow| flow.under.lost_paced),
+            loses_paced: loses_paced(evidence),
             retransmitted_share: retransmitted_share(evidence.iter(), 1).unwrap_or_default(),
             given_retransmitted_share: retransmitted_share(
                 evidence.iter().filter(|flow| flow.is_given),
@@ -101,6 +105,23 @@ impl Estimate {
     pub fn bdp_bytes(&self) -> Option<f64> {
         Some(self.rate?.bps.value * self.base_rtt_us.value / 8e6)
     }
+}
+
+/// Whether paced flows lose segments without a queue all the same: of the latest that tell, most do. One may have met others whose queue an
+/// AQM keeps short.
+fn loses_paced(evidence: &[Evidence]) -> bool {
+    let has_lost = |flow: &Evidence| match flow.under {
+        Under {
+            lost_paced: true, ..
+        } => Some(true),
+        Under {
+            paced_bps: Some(_), ..
+        } if flow.sent_pkts >= LEAST_CLEAN_PKTS => Some(false),
+        _ => None,
+    };
+    let latest = evidence.iter().rev().filter_map(has_lost);
+    let (lost, clean): (Vec<bool>, Vec<bool>) = latest.take(PACED_FLOWS).partition(|lost| *lost);
+    lost.len() > clean.len()
 }
 
 /// Whether the peers are at one distance, so that a flow can tell a queue from a longer way: three of four least round-trip times differ
