@@ -102,24 +102,36 @@ static __always_inline u32 fresh_srtt_us(struct sock *sk, u32 srtt_us)
 	struct fp_flow *flow = bpf_sk_storage_get(&fp_flows, sk, NULL, 0);
 	struct tcp_sock *tp = tcp(sk);
 
-	return flow && !tp->data_segs_out && has_waited(flow, tp) ? 0 : srtt_us;
+	return flow && has_waited(flow, tp) ? 0 : srtt_us;
 }
 
-/* Whether others fill a path that was learned, and the flow makes way. */
-static __always_inline int begin(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
+static __always_inline void begin(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
 {
-	struct cc_known_path known = known_path(sk);
 	struct cc_rate_sample now = {};
-	int makes_way;
 
 	__builtin_memset(f, 0, sizeof(*f));
 	take_now(f, &now, tcp(sk));
 	cc_rate_begin(law, f, &now);
 	TRACE(sk, BEGIN, f, &now);
-	now.srtt_us = fresh_srtt_us(sk, now.srtt_us);
-	makes_way = cc_rate_knows(law, f, &now, &known);
 	send_by(sk, f);
-	return makes_way;
+}
+
+/* Whether others fill, or may fill, a path that was learned, and the flow makes way. */
+static __always_inline int makes_way(enum cc_law law, struct sock *sk, struct cc_rate_flow *f)
+{
+	struct cc_known_path known = known_path(sk);
+	struct cc_rate_sample now = {};
+	struct tcp_sock *tp = tcp(sk);
+
+	take_now(f, &now, tp);
+	if (tp->data_segs_out)
+		now.flags |= CC_RATE_HAD_LAW;
+	else
+		now.srtt_us = fresh_srtt_us(sk, now.srtt_us);
+	if (!cc_rate_makes_way(law, f, &now, &known))
+		return 0;
+	send_by(sk, f);
+	return 1;
 }
 
 static __always_inline void init_by(enum cc_law law, struct sock *sk)
@@ -138,6 +150,9 @@ static __always_inline void init_by(enum cc_law law, struct sock *sk)
 	/* As the kernel's own bbr: no loss was found yet, whatever the law before found. */
 	tcp(sk)->snd_ssthresh = CC_INFINITE_SSTHRESH;
 	begin(law, sk, f);
+	/* Before the first segment of data it is asked again: a rule may give a window until then. */
+	if (tcp(sk)->data_segs_out)
+		makes_way(law, sk, f);
 }
 
 /* The next law goes on with what the path was found to hold, at its own rate. */
@@ -250,7 +265,8 @@ static __always_inline void starts_by(enum cc_law law, struct sock *sk, enum tcp
 	if (event != CA_EVENT_TX_START || !f)
 		return;
 	if (!tp->data_segs_out) {
-		if (!begin(law, sk, f))
+		begin(law, sk, f);
+		if (!makes_way(law, sk, f))
 			start_at_rate(law, sk, f);
 		return;
 	}

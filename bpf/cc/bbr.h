@@ -163,20 +163,30 @@ static inline void cc_bbr_start_at(struct cc_rate_flow *f, const struct cc_rate_
 	f->pacing_bytes_per_s = rate_bps / 8;
 }
 
+/* What its window was brings; a flow that has sent nothing yet has its share beside others (hystart.h), where that is more. */
+static inline cc_u64 cc_bbr_pkts_per_s_beside(const struct cc_rate_flow *f,
+					      const struct cc_rate_sample *s,
+					      const struct cc_known_path *known)
+{
+	cc_u64 share_pkts = known->bdp_pkts / CC_SHARE_BESIDE_OTHERS;
+	cc_u64 share_pkts_per_s = share_pkts * 1000000 / known->base_rtt_us;
+	cc_u64 own_pkts_per_s = f->cwnd_pkts * 1000000ull / s->srtt_us;
+
+	if (s->flags & CC_RATE_HAD_LAW || own_pkts_per_s > share_pkts_per_s)
+		return own_pkts_per_s;
+	return share_pkts_per_s;
+}
+
 /*
- * No Startup, which would double what the flow sends until others lose: it has found its share beside others (hystart.h), or what
- * its window was. What is in flight is by the base RTT: by the handshake's it would be the larger the longer their queue.
+ * No Startup, which would double what the flow sends until others lose: its bandwidth is taken for found. What is in flight is by
+ * the base RTT: by the handshake's it would be the larger the longer their queue.
  */
 static inline void cc_bbr_start_beside(struct cc_rate_flow *f, const struct cc_rate_sample *s,
 				       const struct cc_known_path *known)
 {
+	cc_u64 pkts_per_s = cc_bbr_pkts_per_s_beside(f, s, known);
 	struct cc_bbr_state *b = cc_bbr_of(f);
-	cc_u64 share_pkts = known->bdp_pkts / CC_SHARE_BESIDE_OTHERS;
-	cc_u64 share_pkts_per_s = share_pkts * 1000000 / known->base_rtt_us;
-	cc_u64 pkts_per_s = f->cwnd_pkts * 1000000ull / s->srtt_us;
 
-	if (pkts_per_s < share_pkts_per_s)
-		pkts_per_s = share_pkts_per_s;
 	b->bw = cc_bbr_bw_of(pkts_per_s);
 	b->max_bw[0] = b->bw;
 	b->min_rtt_us = known->base_rtt_us;
@@ -188,18 +198,13 @@ static inline void cc_bbr_start_beside(struct cc_rate_flow *f, const struct cc_r
 	f->pacing_bytes_per_s = pkts_per_s * s->mss_bytes;
 }
 
-/*
- * Whether others fill the path, as its round-trip time tells before the flow has sent under this law, or may fill it: one that had
- * another law goes on from its window there.
- */
-static inline int cc_bbr_knows(struct cc_rate_flow *f, const struct cc_rate_sample *s,
-			       const struct cc_known_path *known)
+/* The handshake met a queue, so others fill the path; where the flow had another law, they may. */
+static inline int cc_bbr_makes_way(struct cc_rate_flow *f, const struct cc_rate_sample *s,
+				   const struct cc_known_path *known)
 {
-	int had_law = s->delivered_pkts > f->cwnd_pkts;
-
 	if (!known->bdp_pkts || !known->base_rtt_us || !s->srtt_us || !s->mss_bytes)
 		return 0;
-	if (!had_law && !cc_hystart_has_risen(s->srtt_us, known->base_rtt_us))
+	if (!(s->flags & CC_RATE_HAD_LAW) && !cc_hystart_has_risen(s->srtt_us, known->base_rtt_us))
 		return 0;
 	cc_bbr_start_beside(f, s, known);
 	return 1;

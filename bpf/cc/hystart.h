@@ -130,7 +130,7 @@ static inline int cc_hystart_can_tell_others(const struct cc_window *w,
 
 /*
  * A window that leaves at once makes a queue of its own, which the first segments of a round do not meet. All of the round before
- * met one, too: a round whose acknowledgements were held up together shows none.
+ * met one, too: acknowledgements that come late together make no whole round late.
  */
 static inline int cc_hystart_rounds_meet_queue(const struct cc_window *w, cc_u32 base_rtt_us)
 {
@@ -141,7 +141,7 @@ static inline int cc_hystart_rounds_meet_queue(const struct cc_window *w, cc_u32
 	       cc_hystart_has_risen(h->min_rtt_us, base_rtt_us);
 }
 
-/* Paced, all that arrives for an eighth of the base RTT tells as much: others' queue grows within a round. */
+/* Paced, all that arrives for an eighth of the base RTT tells as much: others' queue grows within a round of some samples. */
 static inline int cc_hystart_spread_meets_queue(struct cc_window *w, cc_u32 rtt_us,
 						cc_u32 base_rtt_us)
 {
@@ -151,7 +151,8 @@ static inline int cc_hystart_spread_meets_queue(struct cc_window *w, cc_u32 rtt_
 		*since_us = 0;
 	else if (!*since_us)
 		*since_us = w->now_us;
-	return *since_us && w->now_us - *since_us >= base_rtt_us / 8;
+	return *since_us && w->now_us - *since_us >= base_rtt_us / 8 &&
+	       w->memory.hystart.samples == CC_HYSTART_N_RTT_SAMPLE;
 }
 
 static inline int cc_hystart_meets_others(struct cc_window *w, const struct cc_known_path *known,

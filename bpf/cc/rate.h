@@ -19,6 +19,7 @@
 #define CC_RATE_RECOVERS 4u	/* in fast recovery */
 #define CC_RATE_TIMED_OUT 8u	/* in recovery after a timeout */
 #define CC_RATE_NO_SACK 16u	/* the peer sends no selective acknowledgements */
+#define CC_RATE_HAD_LAW 32u	/* the flow has sent under another law */
 
 /**
  * An acknowledgement. Counts are segments since the flow began, modulo 2^32.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The table of laws that go by samples of the delivery rate, and what a host stack calls: cc_rate_begin() when the
- * flow gets the law, cc_rate_knows() and cc_rate_start_at() where the path is known, cc_rate_acked() at every
+ * flow gets the law, cc_rate_makes_way() and cc_rate_start_at() where the path is known, cc_rate_acked() at every
  * acknowledgement, and cc_rate_recovery_begins(), cc_rate_undone(), cc_rate_transmission_starts(); cc_rate_start_ends() before another law.
  * Their parameters are checked as those of the others (laws.h).
  *
@@ -48,18 +48,19 @@ static inline void cc_rate_start_at(enum cc_law law, struct cc_rate_flow *f,
 	}
 }
 
-#define CC_RATE_KNOWS(law)                                                                         \
+#define CC_RATE_MAKES_WAY(law)                                                                     \
 	case CC_LAW_##law:                                                                         \
-		return cc_##law##_knows(f, s, known);
+		return cc_##law##_makes_way(f, s, known);
 /*
- * So much was learned of the path, and the flow has sent nothing under this law; s->srtt_us is of its handshake, or of the law
- * before. 1 = others fill the path, and the flow makes way: it does not start at a rate.
+ * So much was learned of the path, and the flow has sent nothing under this law; s->srtt_us is of its handshake, or with
+ * CC_RATE_HAD_LAW of what it sent before. 1 = others fill the path, or may: the flow makes way, and does not start at a rate.
  */
-static inline int cc_rate_knows(enum cc_law law, struct cc_rate_flow *f,
-				const struct cc_rate_sample *s, const struct cc_known_path *known)
+static inline int cc_rate_makes_way(enum cc_law law, struct cc_rate_flow *f,
+				    const struct cc_rate_sample *s,
+				    const struct cc_known_path *known)
 {
 	switch (law) {
-		CC_RATE_LAWS(CC_RATE_KNOWS)
+		CC_RATE_LAWS(CC_RATE_MAKES_WAY)
 	default:
 		return 0;
 	}

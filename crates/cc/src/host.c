@@ -44,10 +44,10 @@ void fatpath_rate_start_at(cc_u32 law, struct cc_rate_flow *f, const struct cc_r
 	cc_rate_start_at((enum cc_law)law, f, s, rate_bps);
 }
 
-int fatpath_rate_knows(cc_u32 law, struct cc_rate_flow *f, const struct cc_rate_sample *s,
+int fatpath_rate_makes_way(cc_u32 law, struct cc_rate_flow *f, const struct cc_rate_sample *s,
 		       const struct cc_known_path *known)
 {
-	return cc_rate_knows((enum cc_law)law, f, s, known);
+	return cc_rate_makes_way((enum cc_law)law, f, s, known);
 }
 
 void fatpath_rate_start_ends(cc_u32 law, struct cc_rate_flow *f)

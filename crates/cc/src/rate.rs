@@ -15,6 +15,8 @@ impl RateSample {
     pub const TIMED_OUT: u32 = raw::CC_RATE_TIMED_OUT;
     /// The peer sends no selective acknowledgements.
     pub const NO_SACK: u32 = raw::CC_RATE_NO_SACK;
+    /// The flow has sent under another law.
+    pub const HAD_LAW: u32 = raw::CC_RATE_HAD_LAW;
 }
 
 /// One flow's window and pacing rate. The host stack samples the delivery rate, decides what was lost, and asks
@@ -49,10 +51,10 @@ impl RateControl {
         unsafe { raw::fatpath_rate_start_at(self.law.number, &mut *self.flow, now, rate_bps) }
     }
 
-    /// Nothing was sent. Whether the handshake met a queue on a path that is known: the flow then makes way for others, and
-    /// does not start at a rate.
-    pub fn knows(&mut self, known: &KnownPath, now: &RateSample) -> bool {
-        unsafe { raw::fatpath_rate_knows(self.law.number, &mut *self.flow, now, known) != 0 }
+    /// Nothing was sent under this law. Whether the flow makes way for others, who fill a path that is known, as a handshake tells that met a
+    /// queue, or may fill it, where the flow had another law ([`RateSample::HAD_LAW`]): then it does not start at a rate.
+    pub fn makes_way(&mut self, known: &KnownPath, now: &RateSample) -> bool {
+        unsafe { raw::fatpath_rate_makes_way(self.law.number, &mut *self.flow, now, known) != 0 }
     }
 
     /// What of such a start was not tried counts no longer.

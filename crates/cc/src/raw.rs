@@ -10,6 +10,7 @@ pub const CC_RATE_CWND_LIMITED: u32 = 2;
 pub const CC_RATE_RECOVERS: u32 = 4;
 pub const CC_RATE_TIMED_OUT: u32 = 8;
 pub const CC_RATE_NO_SACK: u32 = 16;
+pub const CC_RATE_HAD_LAW: u32 = 32;
 pub const CC_BBR_BW_BITS: u32 = 24;
 pub const CC_BBR_NONE: u32 = 4294967295;
 pub const CC_BBR_MIN_PIPE_PKTS: u32 = 4;
@@ -781,7 +782,7 @@ unsafe extern "C" {
     );
 }
 unsafe extern "C" {
-    pub fn fatpath_rate_knows(
+    pub fn fatpath_rate_makes_way(
         law: cc_u32,
         f: *mut RateFlow,
         s: *const RateSample,

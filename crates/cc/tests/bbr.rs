@@ -508,21 +508,21 @@ fn a_start_below_the_laws_own_changes_nothing() {
     assert_eq!((flow.cwnd_pkts(), flow.pacing_bytes_per_s()), before);
 }
 
-/// A learned path of 1,000 segments and 100 ms, with this round-trip time, on which so much has arrived.
-fn on_known_path(srtt_us: u32, delivered_pkts: u32) -> (RateControl, bool) {
+/// On a learned path of 1,000 segments and 100 ms, with this round-trip time and window.
+fn on_known_path(srtt_us: u32, cwnd_pkts: u32, flags: u32) -> (RateControl, bool) {
     let now = RateSample {
         now_us: 1_000_000,
-        delivered_pkts,
         srtt_us,
         mss_bytes: MSS_BYTES,
+        flags,
         ..RateSample::default()
     };
     let known = KnownPath {
         bdp_pkts: 1000,
         base_rtt_us: 100_000,
     };
-    let mut flow = RateControl::new(bbr(), 10, u32::MAX, &now);
-    let makes_way = flow.knows(&known, &now);
+    let mut flow = RateControl::new(bbr(), cwnd_pkts, u32::MAX, &now);
+    let makes_way = flow.makes_way(&known, &now);
     (flow, makes_way)
 }
 
@@ -533,37 +533,26 @@ fn is_starting(flow: &RateControl) -> bool {
 /// An eighth above the base RTT is a queue, as where HyStart++ meets a rise.
 #[test]
 fn where_the_handshake_met_a_queue_a_flow_starts_at_a_quarter_without_startup() {
-    let (flow, makes_way) = on_known_path(112_499, 0);
+    let (flow, makes_way) = on_known_path(112_499, 10, 0);
     assert!(!makes_way && is_starting(&flow));
-    let (flow, makes_way) = on_known_path(112_500, 0);
-    assert!(makes_way && !is_starting(&flow));
-    assert_eq!(flow.pacing_bytes_per_s(), 2_500 * u64::from(MSS_BYTES));
     // Twice what is in flight at that rate without a queue, however long theirs is.
     for srtt_us in [112_500, 500_000] {
-        let window = on_known_path(srtt_us, 0).0.cwnd_pkts();
+        let (flow, makes_way) = on_known_path(srtt_us, 10, 0);
+        assert!(makes_way && !is_starting(&flow));
+        assert_eq!(flow.pacing_bytes_per_s(), 2_500 * u64::from(MSS_BYTES));
+        let window = flow.cwnd_pkts();
         assert!((498..=502).contains(&window), "{window}");
     }
 }
 
-/// With the window that it has, where that is more than a quarter.
+/// Also with little, and where it meets no queue: ten such flows would have the path's rate two and a half times.
 #[test]
 fn after_another_law_a_flow_on_a_known_path_goes_on_from_its_window() {
-    for (delivered_pkts, makes_way) in [(10, false), (11, true)] {
-        let (flow, does) = on_known_path(100_000, delivered_pkts);
-        assert_eq!((does, is_starting(&flow)), (makes_way, !makes_way));
+    for cwnd_pkts in [100, 400] {
+        let (flow, makes_way) = on_known_path(100_000, cwnd_pkts, RateSample::HAD_LAW);
+        assert!(makes_way && !is_starting(&flow));
+        let pkts_per_s = u64::from(cwnd_pkts) * 10;
+        assert_eq!(flow.pacing_bytes_per_s(), pkts_per_s * u64::from(MSS_BYTES));
+        assert!((2 * cwnd_pkts).abs_diff(flow.cwnd_pkts()) <= 2);
     }
-    let now = RateSample {
-        now_us: 1_000_000,
-        delivered_pkts: 10_000,
-        srtt_us: 100_000,
-        mss_bytes: MSS_BYTES,
-        ..RateSample::default()
-    };
-    let mut flow = RateControl::new(bbr(), 400, u32::MAX, &now);
-    let known = KnownPath {
-        bdp_pkts: 1000,
-        base_rtt_us: 100_000,
-    };
-    assert!(flow.knows(&known, &now));
-    assert_eq!(flow.pacing_bytes_per_s(), 4_000 * u64::from(MSS_BYTES));
 }

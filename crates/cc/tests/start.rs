@@ -277,21 +277,26 @@ fn slow_start_on_a_known_path_ends_at_a_quarter_where_others_make_a_queue() {
 #[test]
 fn a_queue_that_ends_before_the_window_counts_does_not_end_slow_start() {
     let mut rounds = on_known_path(0);
-    // 10, 20, 40 and 80 segments, less than an eighth of 1000.
+    // While the window is 10, 20 and 40 segments, less than an eighth of 1000.
     for rtt_us in [120_000, 120_000, 120_000, 80_000, 80_000, 80_000, 80_000] {
         rounds.round(rtt_us);
     }
     assert_eq!(rounds.window.ssthresh_pkts, 1000);
 }
 
+/// Beyond three quarters of what the path holds.
 #[test]
 fn a_queue_that_the_flow_itself_may_have_made_does_not_end_slow_start_at_a_quarter() {
-    let mut rounds = on_known_path(0);
-    (0..6).for_each(|_| rounds.round(80_000));
-    assert_eq!(rounds.window.cwnd_pkts, 640);
-    rounds.window.cwnd_pkts = 751;
-    rounds.round(90_000);
-    assert!(rounds.window.ssthresh_pkts > 750);
+    for (cwnd_pkts, is_others) in [(700, true), (751, false)] {
+        let mut rounds = on_known_path(0);
+        (0..3).for_each(|_| rounds.round(80_000));
+        rounds.window.cwnd_pkts = 60;
+        rounds.round_of_less(90_000);
+        rounds.window.cwnd_pkts = cwnd_pkts;
+        rounds.round_of_less(90_000);
+        rounds.round_of_less(90_000);
+        assert_eq!(rounds.window.ssthresh_pkts == 250, is_others, "{cwnd_pkts}");
+    }
 }
 
 /// Acknowledgements that were held up together make a round's first samples late, and not its last.

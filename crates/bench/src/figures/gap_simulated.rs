@@ -216,7 +216,7 @@ fn learned(profile: &Profile, handshake_us: u64) -> Result<TcpSpec> {
         base_rtt_us: (RTT_MS * 1000) as u32,
     };
     // Of 80 ms an eighth is within the bounds of 4 and 16.
-    if handshake_us <= RTT_MS * 1000 * 9 / 8 {
+    if handshake_us < RTT_MS * 1000 * 9 / 8 {
         tcp.start.initial_rate_bps = profile.initial_rate_bps.unwrap_or(0);
     }
     tcp.pacing_rate_bps = profile.pacing_rate_bps;

@@ -6,14 +6,14 @@
 
 use crate::abi;
 use crate::handle::Kernel;
-use crate::pod::field_of;
+use crate::pod::{field_of, value_of};
 use crate::tune::publish::{buffer_max, named_ids};
 use crate::tune::rule::{PATH_RULE_IDS, rule_of};
 use crate::tune::walk::Mode;
 use crate::{KernelError, Walked};
 use fatpath_clock::monotonic_ns;
 use fatpath_policy::{Prefix, Rule};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use zerocopy::IntoBytes;
@@ -75,6 +75,14 @@ impl PathRule<'_> {
     }
 }
 
+/// When a flow of the path started at its rate last: the next one waits, whatever is known of the path meanwhile.
+fn started_ns(paths: &MapHandle, key: &[u8]) -> Result<u64, KernelError> {
+    let value = paths.lookup(key, MapFlags::ANY);
+    let value = value.map_err(KernelError::bpf("read a learned path"))?;
+    let path = value.and_then(|value| value_of::<abi::fp_path>(&value));
+    Ok(path.map_or(0, |path| path.started_ns))
+}
+
 /// A path, and what its flows get; none: nothing any more.
 pub type PathChange<'a> = (PathAddresses, Option<PathRule<'a>>);
 
@@ -99,7 +107,8 @@ impl Kernel {
             let rule = rule.as_ref()?;
             Some((path.key(), rule.value(*ids.get(rule.rule)?)))
         });
-        for (key, value) in given {
+        for (key, mut value) in given {
+            value.started_ns = started_ns(paths, key.as_bytes())?;
             let put = paths.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY);
             put.map_err(KernelError::bpf("write a learned path"))?;
         }

@@ -210,6 +210,13 @@ fn one_flow_at_a_time_starts_at_the_rate_of_a_fresh_path() {
     assert_eq!(started(1, 0), 0, "not fresh any more");
     assert_eq!(started(1_000_000, hour_ns), 0, "far too short a handshake");
     assert_eq!(started(1, hour_ns), 3, "one after the other");
+    let at_ns = started_ns(&loaded);
+    change(
+        &loaded,
+        &[40_000],
+        &[(path(HOST, "127.0.24.0/24"), gets("auto-40000"))],
+    );
+    assert_eq!(started_ns(&loaded), at_ns, "what is told anew ends no wait");
 }
 
 /// When the last flow of the only path started at its rate.

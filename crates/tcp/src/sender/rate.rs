@@ -58,7 +58,7 @@ impl RateFlow {
             ..RateSample::default()
         };
         let mut control = RateControl::new(spec.law, window.cwnd_pkts, window.clamp_pkts, &now);
-        if !control.knows(&spec.start.known, &now) {
+        if !control.makes_way(&spec.start.known, &now) {
             control.start_at(spec.start.initial_rate_bps, &now);
         }
         window.cwnd_pkts = control.cwnd_pkts();
