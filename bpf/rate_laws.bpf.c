@@ -150,7 +150,7 @@ static __always_inline void init_by(enum cc_law law, struct sock *sk)
 	/* As the kernel's own bbr: no loss was found yet, whatever the law before found. */
 	tcp(sk)->snd_ssthresh = CC_INFINITE_SSTHRESH;
 	begin(law, sk, f);
-	/* Before the first segment of data it is asked again: a rule may give a window until then. */
+	/* Of a flow that has sent nothing, starts_by() asks: a rule may give a window until then. */
 	if (tcp(sk)->data_segs_out)
 		makes_way(law, sk, f);
 }

@@ -4,7 +4,8 @@
 
 mod support;
 
-use fatpath_cc::{Control, Idle, KnownPath, Law, PathNow, RttSample, Start, Window, window_laws};
+use fatpath_cc::{Control, Idle, Law, PathNow, Start, Window, window_laws};
+use support::rounds::{Rounds, begun};
 use support::{lose, round_trip};
 
 /// 100 ms, segments of 1448 bytes.
@@ -15,13 +16,6 @@ const PATH: PathNow = PathNow {
 
 fn every_law() -> impl Iterator<Item = Law> {
     window_laws().map(|spec| Law::named(spec.name).unwrap())
-}
-
-fn begun(law: Law, start: Start) -> (Control, Window) {
-    let mut control = Control::new(law, start);
-    let mut window = Window::new(10);
-    control.begin(&mut window);
-    (control, window)
 }
 
 #[test]
@@ -120,55 +114,6 @@ fn limited_slow_start_counts_each_segment_by_its_k() {
     }
 }
 
-/// Rounds of `samples` round-trip times each, with the window acknowledged in each.
-struct Rounds {
-    control: Control,
-    window: Window,
-    acked_seq: u32,
-}
-
-impl Rounds {
-    fn of(law: Law) -> Rounds {
-        let start = Start {
-            hystart: true,
-            ..Start::default()
-        };
-        let (control, window) = begun(law, start);
-        Rounds {
-            control,
-            window,
-            // Sequence numbers wrap in the first rounds.
-            acked_seq: u32::MAX - 5,
-        }
-    }
-
-    fn round(&mut self, rtt_us: u32) {
-        let sent = self.window.cwnd_pkts;
-        for _ in 0..sent {
-            self.control.acked(&mut self.window, 1);
-            self.sample(rtt_us);
-        }
-    }
-
-    /// The program has less to send than the window, which does not grow.
-    fn round_of_less(&mut self, rtt_us: u32) {
-        for _ in 0..self.window.cwnd_pkts {
-            self.sample(rtt_us);
-        }
-    }
-
-    fn sample(&mut self, rtt_us: u32) {
-        self.acked_seq = self.acked_seq.wrapping_add(1);
-        let next_seq = self.acked_seq.wrapping_add(self.window.cwnd_pkts);
-        let sample = RttSample {
-            rtt_us,
-            acked_seq: self.acked_seq,
-            next_seq,
-        };
-        self.control.rtt_sample(&mut self.window, &sample);
-    }
-}
-
 /// RFC 9406, 4.2: the rise is an eighth of the last round's minimum, 4 to 16 ms; five rounds of
 /// conservative slow start, which grows by a quarter, follow; then congestion avoidance.
 #[test]
@@ -241,135 +186,6 @@ fn hystart_takes_a_second_rise_with_few_segments_for_others() {
         }
         assert_eq!(!rounds.window.in_slow_start(), leaves, "{cwnd_pkts}");
     }
-}
-
-/// On a path of 1000 segments and 80 ms, as it was learned.
-fn on_known_path(initial_rate_bps: u64) -> Rounds {
-    let start = Start {
-        hystart: true,
-        initial_rate_bps,
-        initial_ssthresh_pkts: 1000,
-        known: KnownPath {
-            bdp_pkts: 1000,
-            base_rtt_us: 80_000,
-        },
-        ..Start::default()
-    };
-    let (control, window) = begun(Law::RENO, start);
-    Rounds {
-        control,
-        window,
-        acked_seq: u32::MAX - 5,
-    }
-}
-
-#[test]
-fn slow_start_on_a_known_path_ends_at_a_quarter_where_others_make_a_queue() {
-    // An eighth above the base RTT is a queue, as where HyStart++ meets a rise.
-    for (rtt_us, ssthresh_pkts) in [(89_999, 1000), (90_000, 250), (150_000, 250)] {
-        let mut rounds = on_known_path(0);
-        (0..7).for_each(|_| rounds.round(rtt_us));
-        assert_eq!(rounds.window.ssthresh_pkts, ssthresh_pkts, "{rtt_us}");
-        assert!(!rounds.window.in_slow_start(), "{rtt_us}");
-    }
-}
-
-#[test]
-fn a_queue_that_ends_before_the_window_counts_does_not_end_slow_start() {
-    let mut rounds = on_known_path(0);
-    // While the window is 10, 20 and 40 segments, less than an eighth of 1000.
-    for rtt_us in [120_000, 120_000, 120_000, 80_000, 80_000, 80_000, 80_000] {
-        rounds.round(rtt_us);
-    }
-    assert_eq!(rounds.window.ssthresh_pkts, 1000);
-}
-
-/// Beyond three quarters of what the path holds.
-#[test]
-fn a_queue_that_the_flow_itself_may_have_made_does_not_end_slow_start_at_a_quarter() {
-    for (cwnd_pkts, is_others) in [(700, true), (751, false)] {
-        let mut rounds = on_known_path(0);
-        (0..3).for_each(|_| rounds.round(80_000));
-        rounds.window.cwnd_pkts = 60;
-        rounds.round_of_less(90_000);
-        rounds.window.cwnd_pkts = cwnd_pkts;
-        rounds.round_of_less(90_000);
-        rounds.round_of_less(90_000);
-        assert_eq!(rounds.window.ssthresh_pkts == 250, is_others, "{cwnd_pkts}");
-    }
-}
-
-/// Acknowledgements that were held up together make a round's first samples late, and not its last.
-#[test]
-fn a_round_of_which_only_a_part_was_late_does_not_end_slow_start_at_a_quarter() {
-    let mut rounds = on_known_path(0);
-    (0..4).for_each(|_| rounds.round(80_000));
-    for _ in 0..3 {
-        let sent = rounds.window.cwnd_pkts;
-        for number in 0..sent {
-            rounds.control.acked(&mut rounds.window, 1);
-            rounds.sample(if number < sent / 2 { 92_000 } else { 80_000 });
-        }
-    }
-    assert!(rounds.window.ssthresh_pkts > 250);
-}
-
-/// Behind a start at half of the rate.
-fn behind_a_paced_start() -> Rounds {
-    let mut rounds = on_known_path(60_000_000);
-    let path = PathNow {
-        srtt_us: 80_000,
-        mss_bytes: 1500,
-    };
-    let window = &mut rounds.window;
-    assert!(rounds.control.transmission_starts(window, &path).is_some());
-    assert!(rounds.control.ack_arrived(window, 400));
-    assert_eq!(window.cwnd_pkts, 400);
-    rounds
-}
-
-impl Rounds {
-    /// Samples 100 us apart.
-    fn samples_for(&mut self, time_us: u64, rtt_us: u32) {
-        for _ in 0..time_us / 100 {
-            self.window.now_us += 100;
-            self.sample(rtt_us);
-        }
-    }
-}
-
-/// The round need not be waited for: a queue for an eighth of the base RTT is others', and alone there is none.
-#[test]
-fn slow_start_behind_a_paced_start_ends_within_a_round() {
-    for (time_us, rtt_us, ssthresh_pkts) in [
-        (10_000, 90_000, 1000),
-        (10_100, 89_999, 1000),
-        (10_100, 90_000, 250),
-    ] {
-        let mut rounds = behind_a_paced_start();
-        rounds.window.now_us = 1_000_000;
-        rounds.samples_for(9_000, 90_000);
-        rounds.samples_for(5_000, 80_000);
-        rounds.samples_for(time_us, rtt_us);
-        assert_eq!(rounds.window.ssthresh_pkts, ssthresh_pkts, "{time_us}");
-        assert_eq!(rounds.window.cwnd_pkts, 400.min(ssthresh_pkts));
-    }
-}
-
-/// What is sent then is a burst.
-#[test]
-fn behind_a_pause_the_round_is_waited_for() {
-    let mut rounds = behind_a_paced_start();
-    rounds.window.now_us = 1_000_000;
-    rounds.samples_for(10_000, 80_000);
-    let path = PathNow {
-        srtt_us: 80_000,
-        mss_bytes: 1500,
-    };
-    let window = &mut rounds.window;
-    assert_eq!(rounds.control.transmission_starts(window, &path), None);
-    rounds.samples_for(20_000, 95_000);
-    assert_eq!(rounds.window.ssthresh_pkts, 1000);
 }
 
 #[test]

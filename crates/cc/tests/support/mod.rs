@@ -2,6 +2,7 @@
 //! A sender reduced to rounds, for tests of the laws' formulas.
 #![allow(dead_code)] // each test uses a part
 
+pub mod rounds;
 pub mod rude;
 
 use fatpath_cc::{Control, Law, Start, Window};
