@@ -2273,7 +2273,7 @@ export interface components {
              * @description This host's address.
              */
             local: string;
-            /** @description When segments are lost: none, queue, random or policed. */
+            /** @description When segments are lost: none, queue, short_queue, random or policed. */
             loss: string | null;
             /** @description The peers: a /24, of IPv6 a /48. */
             prefix: string;
@@ -2569,7 +2569,7 @@ export interface components {
              *     pacing.
              */
             limit: string | null;
-            /** @description What losses it had: none, queue, random or policed; none where it cannot be told. */
+            /** @description What losses it had: none, queue, short_queue, random or policed; none where it cannot be told. */
             loss: string | null;
             /**
              * Format: double

@@ -78,7 +78,7 @@ pub struct LearnedPath {
     /// What held back the flows that say so, so that the path may carry more: application,
     /// own_buffer, program_buffer (one that the program set), peer_window, loss, or pacing.
     pub rate_limit: Option<String>,
-    /// When segments are lost: none, queue, random or policed.
+    /// When segments are lost: none, queue, short_queue, random or policed.
     pub loss: Option<String>,
     /// Segments sent again, of those sent.
     pub retransmitted_share: f64,
@@ -117,7 +117,7 @@ pub struct PathEvidence {
     /// What held it back for a quarter of its time or more: application, own_buffer, program_buffer, peer_window, loss or
     /// pacing.
     pub limit: Option<String>,
-    /// What losses it had: none, queue, random or policed; none where it cannot be told.
+    /// What losses it had: none, queue, short_queue, random or policed; none where it cannot be told.
     pub loss: Option<String>,
     /// Segments with data that this host sent.
     pub sent_pkts: u64,

@@ -62,6 +62,7 @@ pub fn learn(facts: &mut PathFacts, path: &LearnedPath) {
     let kinds = [
         ("none", Loss::None),
         ("queue", Loss::Queue),
+        ("short_queue", Loss::ShortQueue),
         ("random", Loss::Random),
         ("policed", Loss::Policed),
     ];

@@ -21,6 +21,9 @@ const OVERFILLS: f64 = 0.005;
 /// round-trip time, and more than noise.
 const FILLED_QUEUE: f64 = 0.25;
 
+/// From this share of the signals on, what they met decides.
+const MOSTLY: f64 = 0.5;
+
 /// So many segments without a reduction are a path without losses.
 const CLEAN_PKTS: u64 = 10_000;
 
@@ -42,8 +45,7 @@ impl Record {
                 .map(|_| Loss::Queue),
         };
         // The diagnosis says so of laws alone that answer to losses.
-        let without_queue = matches!(loss, Some(Loss::Random | Loss::Policed));
-        let by_loss = without_queue.then_some(Limit::Loss);
+        let by_loss = loss.filter(|loss| loss.holds_back()).map(|_| Limit::Loss);
         let evidence = Evidence {
             flow: last.flow.cookie,
             begin_us: unix_us(last.begin_ns),
@@ -60,6 +62,7 @@ impl Record {
             mss_bytes: last.mss_bytes,
             excess_share: settled.map(|span| span.retransmitted_share()),
             paced_bps: self.paced_bps(),
+            paced_pkts: self.paced_pkts(),
             law: Law::named(&last.law),
             is_given: self.rule.as_ref().is_some_and(|rule| rule.is_learned),
             under: Under::default(),
@@ -70,6 +73,11 @@ impl Record {
 
     fn paced_bps(&self) -> Option<u64> {
         self.rule.as_ref()?.pacing_rate_bps
+    }
+
+    fn paced_pkts(&self) -> u64 {
+        let alone = self.alone_span().filter(|_| self.paced_bps().is_some());
+        alone.map_or(0, |span| span.passed.data_segs_out)
     }
 
     /// Of a law that answers to losses. The diagnosis tells losses of a bad line and of a policer apart; what is left met a
@@ -83,7 +91,7 @@ impl Record {
         if has("FP-POLICED") {
             Some(Loss::Policed)
         } else if has("FP-LOSS-RANDOM") || met_no_queue && hold_back(span) {
-            Some(Loss::Random)
+            Some(of_short_queue(span))
         } else if signals == 0 && span.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
             Some(Loss::None)
         } else if met_queue(span) {
@@ -96,8 +104,16 @@ impl Record {
 
 /// A paced flow makes no queue of its own: where its losses met one, others kept it, and it tells nothing.
 fn paced_loss(span: &Span) -> Option<Loss> {
-    let is_random = hold_back(span) && span.signals_met_no_queue();
+    let is_random = hold_back(span) && span.share_without_queue() >= Some(MOSTLY);
     is_random.then_some(Loss::Random)
+}
+
+/// Losses that met no queue that would be long enough: most of them one, all the same, or hardly any.
+fn of_short_queue(span: &Span) -> Loss {
+    match span.share_without_queue() {
+        Some(share) if share < MOSTLY => Loss::ShortQueue,
+        _ => Loss::Random,
+    }
 }
 
 /// A queue that was full before a loss, and was shorter, leaves CUBIC with less than the path's rate: with three tenths of its
@@ -280,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_behind_a_queue_that_is_too_short_for_the_law_are_random() {
+    fn losses_behind_a_queue_that_is_too_short_for_the_law_are_told_apart() {
         let with_queue = |rtt_us: u64, queue_us: u64| {
             let (_, seen) = told(move |tenth, sample| Sample {
                 min_rtt_us: Some(rtt_us as u32),
@@ -290,7 +306,8 @@ mod tests {
             });
             seen.loss
         };
-        assert_eq!(with_queue(100_000, 14_000), Some(Loss::Random));
+        assert_eq!(with_queue(100_000, 2_000), Some(Loss::Random));
+        assert_eq!(with_queue(100_000, 14_000), Some(Loss::ShortQueue));
         assert_eq!(with_queue(100_000, 40_000), Some(Loss::Queue));
         assert_eq!(with_queue(20_000, 7_000), Some(Loss::Queue));
     }
@@ -318,6 +335,32 @@ mod tests {
         };
         assert_eq!(with_queue(1_000), Some(Loss::Random));
         assert_eq!(with_queue(6_000), None);
+    }
+
+    #[test]
+    fn what_was_lost_in_a_queue_and_is_found_when_it_is_gone_tells_nothing() {
+        let paced = Rule {
+            pacing_rate_bps: Some(100_000_000),
+            ..Rule::default()
+        };
+        // Of two signals each 5 s the second meets no queue, so many tenths after the first.
+        let second_after = |tenths: u64| {
+            let (_, seen) = told_under(vec![(3, paced.clone())], move |tenth, mut sample| {
+                sample.flow.rule_id = Some(3);
+                let second = (tenth + 50 - tenths) / 50;
+                let (queued, empty) = (tenth.min(199) / 50, second.saturating_sub(1));
+                Sample {
+                    min_rtt_us: Some(100_000),
+                    srtt_us: 110_000,
+                    cong_signals: (queued + empty) as u32,
+                    pre_cong_sum_rtt_us: queued * 120_000 + empty * 100_000,
+                    ..sample
+                }
+            });
+            seen.loss
+        };
+        assert_eq!(second_after(3), None);
+        assert_eq!(second_after(20), Some(Loss::Random));
     }
 
     #[test]

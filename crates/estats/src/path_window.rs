@@ -3,7 +3,7 @@
 
 use crate::record::Record;
 use crate::window::window_ns;
-use fatpath_path::{Limit, Loss, PathKey};
+use fatpath_path::{Limit, PathKey};
 
 impl Record {
     /// Which path the flow takes, and what the window that closed last shows of it; none before the first.
@@ -13,8 +13,7 @@ impl Record {
     ) -> Option<(PathKey, fatpath_path::Window)> {
         let closed = self.latest.closed?;
         let (key, evidence) = self.evidence(unix_minus_monotonic_us);
-        let without_queue = matches!(evidence.loss, Some(Loss::Random | Loss::Policed));
-        let by_loss = without_queue.then_some(Limit::Loss);
+        let by_loss = evidence.loss.filter(|loss| loss.holds_back());
         let at_us = ((closed.at_ns / 1000) as i64).saturating_add(unix_minus_monotonic_us);
         let window = fatpath_path::Window {
             flow: self.last.flow.cookie,
@@ -23,7 +22,7 @@ impl Record {
             rtt_us: f64::from(closed.rtt_us),
             mean_rtt_us: closed.mean_rtt_us.max(f64::from(closed.rtt_us)),
             bps: closed.window.bps,
-            limit: closed.window.limit.or(by_loss),
+            limit: closed.window.limit.or(by_loss.map(|_| Limit::Loss)),
             lost: closed.lost,
             receives: closed.receives,
         };

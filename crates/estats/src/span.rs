@@ -135,11 +135,11 @@ impl Span<'_> {
         if is_sure { queue_us } else { 0.0 }
     }
 
-    /// Whether half or more of the congestion signals that were seen one by one met hardly a queue: unlike the mean delay
-    /// before them it does not rest on a first one that met a long queue of the flow's past.
-    pub(crate) fn signals_met_no_queue(&self) -> bool {
+    /// Of the congestion signals that were seen one by one, the share that met hardly a queue; none where none was seen. Unlike the mean
+    /// delay before them it does not rest on a first one that met a long queue of the flow's past.
+    pub(crate) fn share_without_queue(&self) -> Option<f64> {
         let seen = &self.passed.seen;
-        seen.signals > 0 && 2 * seen.signals_without_queue >= seen.signals
+        (seen.signals > 0).then(|| ratio(seen.signals_without_queue, seen.signals))
     }
 
     /// Mean over the busy time.

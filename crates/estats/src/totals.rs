@@ -68,11 +68,17 @@ pub(crate) struct Seen {
     /// Congestion signals that were seen one by one, and how many of them met hardly a queue.
     pub signals: u64,
     pub signals_without_queue: u64,
+    /// When the latest one was seen; no sum.
+    pub signal_ns: u64,
 }
 
 /// Less is hardly a queue, µs: CoDel, whose target is 5 ms (RFC 8289, 4.2), drops from some 4 on where others keep it, and a busy
 /// host's noise is below 3.
 const HARDLY_A_QUEUE_US: u64 = 3_000;
+
+/// What was lost in the same queue may be found so long after the first of it, round trips, when the queue is gone: past one recovery, and
+/// past that of what was sent again.
+const FOUND_LATE_RTTS: u64 = 3;
 
 /// So few segments in flight do not bring the three duplicates that fast retransmission waits for (RFC 5681).
 const TAIL_PKTS: u32 = 3;
@@ -183,12 +189,7 @@ impl Seen {
         if s.backoff >= 2 && passed.bytes_acked == 0 {
             self.segs_in_stalled += passed.segs_in;
         }
-        if passed.cong_signals == 1 {
-            let base_us = u64::from(s.min_rtt_us.unwrap_or(s.srtt_us));
-            let is_without = passed.pre_cong_sum_rtt_us < base_us + HARDLY_A_QUEUE_US;
-            self.signals += 1;
-            self.signals_without_queue += u64::from(is_without);
-        }
+        self.note_signals(&passed, s);
         // The first one ends slow start: its rate may be that of a burst.
         if passed.cong_signals == 1
             && before.cong_signals > 0
@@ -225,10 +226,28 @@ impl Seen {
         self
     }
 
+    fn note_signals(&mut self, passed: &Totals, s: &Sample) {
+        if passed.cong_signals == 0 {
+            return;
+        }
+        let late_ns = FOUND_LATE_RTTS * u64::from(s.srtt_us) * 1000;
+        let is_late = self.signal_ns > 0 && s.now_ns.saturating_sub(self.signal_ns) < late_ns;
+        self.signal_ns = s.now_ns;
+        if passed.cong_signals == 1 && !is_late {
+            let base_us = u64::from(s.min_rtt_us.unwrap_or(s.srtt_us));
+            let is_without = passed.pre_cong_sum_rtt_us < base_us + HARDLY_A_QUEUE_US;
+            self.signals += 1;
+            self.signals_without_queue += u64::from(is_without);
+        }
+    }
+
     fn since(&self, earlier: &Seen) -> Seen {
         macro_rules! differences {
             ($($field:ident),*) => {
-                Seen { $($field: self.$field.saturating_sub(earlier.$field),)* }
+                Seen {
+                    $($field: self.$field.saturating_sub(earlier.$field),)*
+                    signal_ns: self.signal_ns,
+                }
             };
         }
         differences!(

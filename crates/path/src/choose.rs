@@ -141,8 +141,8 @@ pub fn choose(estimate: &Estimate, host: &Host, trust: Trust) -> Choice {
 }
 
 fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, trust: Trust) {
-    let is_without_queue = matches!(estimate.loss, Some(Loss::Random | Loss::Policed));
-    if !is_without_queue || estimate.retransmitted_share > MOST_LOST {
+    let holds_back = estimate.loss.is_some_and(Loss::holds_back);
+    if !holds_back || estimate.retransmitted_share > MOST_LOST {
         set_start(choice, estimate, rate, host, trust);
     } else if !set_pace(choice, estimate, rate, host) {
         choice.profile.law = Some(Law::Bbr);
@@ -153,7 +153,9 @@ fn set_law(choice: &mut Choice, estimate: &Estimate, rate: Rate, host: &Host, tr
             _ => "fp_bbr: segments are lost although no long queue delays them",
         };
         choice.because(reason.to_owned());
-        if let (Some(Loss::Random), Some(bdp_bytes)) = (estimate.loss, estimate.bdp_bytes()) {
+        if let (Some(Loss::Random | Loss::ShortQueue), Some(bdp_bytes)) =
+            (estimate.loss, estimate.bdp_bytes())
+        {
             set_rate(choice, estimate, rate, bdp_bytes);
         }
     }
@@ -223,7 +225,7 @@ fn set_rate(choice: &mut Choice, estimate: &Estimate, rate: Rate, bdp_bytes: f64
     let share = match estimate.loss {
         Some(Loss::None | Loss::Queue) => Some(given.unwrap_or(estimate.retransmitted_share)),
         // Where losses tell nothing of a queue, only flows with learned settings tell what a start costs.
-        Some(Loss::Random) => given,
+        Some(Loss::Random | Loss::ShortQueue) => given,
         _ => None,
     };
     let is_clean = share.is_some_and(|share| share <= MOST_LOST_TO_START);

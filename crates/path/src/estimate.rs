@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the evidence of a path amounts to.
 
-use crate::evidence::{Evidence, Limit, Loss, Under};
+use crate::evidence::{Evidence, Limit, Loss};
 use fatpath_statistics::{quantile, spread};
 use serde::{Deserialize, Serialize};
 
@@ -110,14 +110,9 @@ impl Estimate {
 /// Whether paced flows lose segments without a queue all the same: of the latest that tell, most do. One may have met others whose queue an
 /// AQM keeps short.
 fn loses_paced(evidence: &[Evidence]) -> bool {
-    let has_lost = |flow: &Evidence| match flow.under {
-        Under {
-            lost_paced: true, ..
-        } => Some(true),
-        Under {
-            paced_bps: Some(_), ..
-        } if flow.sent_pkts >= LEAST_CLEAN_PKTS => Some(false),
-        _ => None,
+    let has_lost = |flow: &Evidence| match flow.under.lost_paced {
+        true => Some(true),
+        false => (flow.is_given && flow.paced_pkts >= LEAST_CLEAN_PKTS).then_some(false),
     };
     let latest = evidence.iter().rev().filter_map(has_lost);
     let (lost, clean): (Vec<bool>, Vec<bool>) = latest.take(PACED_FLOWS).partition(|lost| *lost);

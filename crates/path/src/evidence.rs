@@ -56,6 +56,9 @@ pub struct Evidence {
     /// The most that its rule lets it send, bits a second.
     #[serde(default)]
     pub paced_bps: Option<u64>,
+    /// Segments with data that it sent since then, without those of a law before.
+    #[serde(default)]
+    pub paced_pkts: u64,
     /// Its law, where a path can ask for it.
     #[serde(default)]
     pub law: Option<Law>,
@@ -106,6 +109,8 @@ pub enum Loss {
     None,
     /// When a queue overflows.
     Queue,
+    /// The same of one that is too short for CUBIC to have the path's rate, or is kept so by an AQM.
+    ShortQueue,
     /// At any rate, with empty queues.
     Random,
     /// Above one rate, with empty queues.
@@ -127,11 +132,17 @@ impl Limit {
 }
 
 impl Loss {
+    /// Whether a law that answers to losses has less than the path's rate for them.
+    pub fn holds_back(self) -> bool {
+        matches!(self, Loss::ShortQueue | Loss::Random | Loss::Policed)
+    }
+
     /// Its name, as serde writes it.
     pub fn name(self) -> &'static str {
         match self {
             Loss::None => "none",
             Loss::Queue => "queue",
+            Loss::ShortQueue => "short_queue",
             Loss::Random => "random",
             Loss::Policed => "policed",
         }

@@ -144,11 +144,13 @@ impl Guard {
     }
 
     /// Whether the path would leave `fp_bbr` too soon.
-    pub(crate) fn keeps_law(&self, chosen: &Profile, now_us: i64) -> bool {
+    pub(crate) fn keeps_law(&self, chosen: &Profile, known: &Estimate, now_us: i64) -> bool {
         let now = self.profile().and_then(|profile| profile.law);
         let leaves = now == Some(Law::Bbr) && chosen.law != now && !chosen.is_empty();
+        // Below the rate that was found such a queue is empty, for the path's other flows, too.
+        let is_found = known.loss == Some(Loss::ShortQueue) && chosen.pacing_rate_bps.is_some();
         let kept_us = now_us.saturating_sub(self.law_since_us);
-        leaves && (0..LAW_KEPT_US).contains(&kept_us)
+        leaves && !is_found && (0..LAW_KEPT_US).contains(&kept_us)
     }
 
     /// Why the path is left alone at a time; none where it is not.

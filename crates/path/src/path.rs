@@ -207,6 +207,7 @@ pub(crate) mod tests {
             mss_bytes: 1448,
             excess_share: None,
             paced_bps: None,
+            paced_pkts: 0,
             law: None,
             is_given: true,
             under: Under::default(),
@@ -398,17 +399,21 @@ pub(crate) mod tests {
     /// A flow that comes late beside others at a queue that CoDel keeps short loses segments at any rate.
     #[test]
     fn behind_a_paced_flow_that_lost_nothing_it_takes_two_that_do() {
-        let mut path = path_whose_rate_is_found(Loss::Random);
-        let paced = |number, loss, sent_pkts| Evidence {
+        let paced = |number, loss, paced_pkts| Evidence {
             loss,
             law: Some(Law::Cubic),
-            sent_pkts,
+            paced_pkts,
             ..flow(number, 3.8e8)
         };
         let lossy = |number| paced(number, Some(Loss::Random), 300_000);
-        assert_eq!(follow(&mut path, paced(2, None, 300_000)), Some(Law::Cubic));
-        assert_eq!(follow(&mut path, lossy(3)), Some(Law::Cubic));
-        assert_eq!(follow(&mut path, lossy(4)), Some(Law::Bbr));
+        // The flow that found the rate tells as much as one that began under the pace.
+        for clean in [1, 2] {
+            let mut path = path_whose_rate_is_found(Loss::Random);
+            let clean = paced(clean, None, 300_000);
+            assert_eq!(follow(&mut path, clean), Some(Law::Cubic));
+            assert_eq!(follow(&mut path, lossy(3)), Some(Law::Cubic));
+            assert_eq!(follow(&mut path, lossy(4)), Some(Law::Bbr));
+        }
         // One that sent little tells nothing.
         let mut path = path_whose_rate_is_found(Loss::Random);
         assert_eq!(follow(&mut path, paced(2, None, 19_999)), Some(Law::Cubic));

@@ -185,7 +185,7 @@ impl Paths {
                     .profile
             }
         };
-        let keeps_law = !is_other_host && path.guard.keeps_law(&chosen, now_us);
+        let keeps_law = !is_other_host && path.guard.keeps_law(&chosen, &estimate, now_us);
         let stays = |now: &&Profile| now.is_near(&chosen) || keeps_law;
         let now = path.guard.profile().filter(stays);
         let profile = now.cloned().unwrap_or(chosen);
@@ -334,6 +334,30 @@ mod tests {
             Some(Law::Cubic),
             "and nobody has to tell again"
         );
+    }
+
+    #[test]
+    fn a_path_with_a_short_queue_leaves_bbr_once_its_rate_is_found() {
+        let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
+        for (loss, then) in [(Loss::ShortQueue, Law::Cubic), (Loss::Random, Law::Bbr)] {
+            let mut paths = Paths::default();
+            let lossy = Evidence {
+                loss: Some(loss),
+                ..flow(0, 1e9)
+            };
+            paths.learn(key(0), lossy.clone());
+            paths.assign(&host(), 0);
+            assert_eq!(law(&paths), Some(Law::Bbr));
+            let found = Evidence {
+                loss: None,
+                law: Some(Law::Bbr),
+                excess_share: Some(0.001),
+                ..lossy
+            };
+            paths.learn(key(0), found);
+            paths.assign(&host(), 1);
+            assert_eq!(law(&paths), Some(then));
+        }
     }
 
     #[test]

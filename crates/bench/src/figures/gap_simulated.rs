@@ -99,7 +99,8 @@ impl Row {
             }),
             loss: Some(match self.known {
                 Known::Queue => Loss::Queue,
-                _ => Loss::Random,
+                Known::Found => Loss::ShortQueue,
+                Known::Lossy => Loss::Random,
             }),
             is_found: self.known != Known::Queue,
             loses_paced: self.known == Known::Lossy,
