@@ -48,7 +48,7 @@ export function KnownOfFlow({ view }: { view: FlowView }): JSX.Element | null {
   return (
     <p class="known">
       Its path <a href={`#/path/${path.prefix}`}>{path.prefix}</a> is known for a rate of {learnedRate(path)}, loss:{" "}
-      {path.loss ?? UNTOLD}. <StateBadge path={path} /> {why}
+      {path.loss?.replaceAll("_", " ") ?? UNTOLD}. <StateBadge path={path} /> {why}
       {hasOwnRule && ` (the flow has the policy’s rule ${view.rule} instead)`}
     </p>
   );
@@ -148,7 +148,7 @@ function facts(path: LearnedPath, live: number): [string, string][] {
     ["RTT with queues", milliseconds(path.high_rtt_us)],
     ["Rate", learnedRate(path) + doubt(path.rate_doubt)],
     ["Rate limited by", path.rate_bps === null ? "–" : limit],
-    ["Loss", path.loss ?? UNTOLD],
+    ["Loss", path.loss?.replaceAll("_", " ") ?? UNTOLD],
     ["Resent", percent(path.retransmitted_share)],
     ["Gain by learned settings", path.gain === null ? "–" : times(path.gain)],
     ["Rests on", `${path.evidence} of ${digits(path.flows)} flows`],

@@ -62,7 +62,7 @@ const COLUMNS: Column<LearnedPath>[] = [
   numbers("rate", "Rate", "bits a second; > where the path may carry more", 1, (path) => path.rate_bps, (_, path) =>
     learnedRate(path),
   ),
-  words("loss", "Loss", "when segments are lost", 2, (path) => path.loss ?? "–"),
+  words("loss", "Loss", "when segments are lost", 2, (path) => path.loss?.replaceAll("_", " ") ?? "–"),
   numbers("resent", "Resent", "share of the segments that was sent again", 3, (path) => path.retransmitted_share, percent),
   words("state", "State", "whether flows get what was chosen for the path", 1, stateOf),
   numbers("gain", "Gain", "rate of flows with learned settings, as a multiple of that of others", 2, (path) => path.gain, times),
@@ -90,7 +90,7 @@ export const EVIDENCE: Column<PathEvidence>[] = [
   numbers("rtt", "Mean RTT", "mean round-trip time", 1, (flow) => flow.mean_rtt_us, milliseconds),
   numbers("rate", "Rate", "best rate in a window of a second and ten round trips", 1, (flow) => flow.rate_bps, rate),
   words("limit", "Held back by", "in a quarter of its time or more", 1, (flow) => flow.limit?.replaceAll("_", " ") ?? "–"),
-  words("loss", "Loss", "what losses it had", 1, (flow) => flow.loss ?? "–"),
+  words("loss", "Loss", "what losses it had", 1, (flow) => flow.loss?.replaceAll("_", " ") ?? "–"),
   numbers("resent", "Resent", "segments that were sent again", 1, (flow) => flow.retransmitted_pkts, (count, flow) =>
     `${count} of ${flow.sent_pkts}`,
   ),

@@ -59,15 +59,6 @@ pub fn learn(facts: &mut PathFacts, path: &LearnedPath) {
     let limit = limits.into_iter().find(|it| Some(it.name()) == limit);
     facts.rate = path.rate_bps.map(|bps| known(bps, limit));
     facts.loss = path.retransmitted_share;
-    let kinds = [
-        ("none", Loss::None),
-        ("queue", Loss::Queue),
-        ("short_queue", Loss::ShortQueue),
-        ("random", Loss::Random),
-        ("policed", Loss::Policed),
-    ];
     let kind = path.loss.as_deref();
-    facts.loss_kind = kinds
-        .into_iter()
-        .find_map(|(name, it)| (Some(name) == kind).then_some(it));
+    facts.loss_kind = Loss::ALL.into_iter().find(|it| Some(it.name()) == kind);
 }

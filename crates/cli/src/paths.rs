@@ -238,7 +238,7 @@ fn row(path: &LearnedPath) -> [String; COLUMNS.len()] {
         path.flows.to_string(),
         format!("{:.1}", path.base_rtt_us / 1e3),
         rate(path),
-        path.loss.clone().unwrap_or("?".to_owned()),
+        in_words(path.loss.as_deref().unwrap_or("?")),
         format!("{:.2}", path.retransmitted_share * 100.0),
         state(path.state).to_owned(),
         path.gain
@@ -293,10 +293,10 @@ fn as_text(path: &LearnedPath, expected: &Forecast) -> String {
         ),
     ];
     if let Some(limit) = &path.rate_limit {
-        let limit = limit.replace('_', " ");
+        let limit = in_words(limit);
         lines.push(format!("limited by    {limit}: the path may carry more"));
     }
-    let loss = path.loss.as_deref().unwrap_or("cannot be told yet");
+    let loss = in_words(path.loss.as_deref().unwrap_or("cannot be told yet"));
     lines.push(format!(
         "loss          {loss}, {:.3} % of the segments sent again",
         path.retransmitted_share * 100.0
@@ -320,10 +320,15 @@ fn as_text(path: &LearnedPath, expected: &Forecast) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A name of the API.
+pub(crate) fn in_words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 /// What one flow told, in a line.
 fn told(flow: &PathEvidence) -> String {
     let rate = flow.rate_bps.map(|bps| format!("{:.1} Mb/s", bps / 1e6));
-    let limit = flow.limit.as_deref().map(|limit| limit.replace('_', " "));
+    let limit = flow.limit.as_deref().map(in_words);
     let parts = [
         Some(format!(
             "{}: {:.1} MB, {:.1} ms",
@@ -333,7 +338,9 @@ fn told(flow: &PathEvidence) -> String {
         )),
         rate,
         limit.map(|limit| format!("held back by {limit}")),
-        flow.loss.as_ref().map(|loss| format!("loss {loss}")),
+        flow.loss
+            .as_deref()
+            .map(|loss| format!("loss {}", in_words(loss))),
         Some(format!(
             "{} of {} segments sent again",
             flow.retransmitted_pkts, flow.sent_pkts

@@ -3,7 +3,7 @@
 //! what TCP makes of it. What follows from what was seen, `fatpath-doctor` decides.
 
 use crate::forecast::{host, known, learn};
-use crate::paths::learned_of;
+use crate::paths::{in_words, learned_of};
 use anyhow::{Result, ensure};
 use clap::Args;
 use fatpath_api::LearnedPath;
@@ -271,7 +271,7 @@ impl Tried {
             "{}: round trip {:.1} ms, {rate}, loss {}",
             show_count(path.flows, "flow"),
             path.base_rtt_us / 1e3,
-            path.loss.as_deref().unwrap_or("of unknown kind")
+            in_words(path.loss.as_deref().unwrap_or("of unknown kind"))
         )
     }
 }

@@ -24,6 +24,9 @@ const FILLED_QUEUE: f64 = 0.25;
 /// From this share of the signals on, what they met decides.
 const MOSTLY: f64 = 0.5;
 
+/// A short queue fills before a loss, and is empty after it: there it is so many times what it is on average.
+const AT_LOSSES: f64 = 2.0;
+
 /// So many segments without a reduction are a path without losses.
 const CLEAN_PKTS: u64 = 10_000;
 
@@ -60,9 +63,11 @@ impl Record {
             limit: self.best_window.and_then(|window| window.limit).or(by_loss),
             loss,
             mss_bytes: last.mss_bytes,
-            excess_share: settled.map(|span| span.retransmitted_share()),
+            excess_share: settled
+                .filter(|_| self.has_shown_rate())
+                .map(|span| span.retransmitted_share()),
             paced_bps: self.paced_bps(),
-            paced_pkts: self.paced_pkts(),
+            paced_run_pkts: self.paced_run_pkts(),
             law: Law::named(&last.law),
             is_given: self.rule.as_ref().is_some_and(|rule| rule.is_learned),
             under: Under::default(),
@@ -71,13 +76,15 @@ impl Record {
         (PathKey::new(local, remote), evidence)
     }
 
-    fn paced_bps(&self) -> Option<u64> {
+    pub(crate) fn paced_bps(&self) -> Option<u64> {
         self.rule.as_ref()?.pacing_rate_bps
     }
 
-    fn paced_pkts(&self) -> u64 {
+    fn paced_run_pkts(&self) -> u64 {
         let alone = self.alone_span().filter(|_| self.paced_bps().is_some());
-        alone.map_or(0, |span| span.passed.data_segs_out)
+        alone.map_or(0, |span| {
+            span.passed.data_segs_out / (1 + span.passed.cong_signals)
+        })
     }
 
     /// Of a law that answers to losses. The diagnosis tells losses of a bad line and of a policer apart; what is left met a
@@ -110,9 +117,14 @@ fn paced_loss(span: &Span) -> Option<Loss> {
 
 /// Losses that met no queue that would be long enough: most of them one, all the same, or hardly any.
 fn of_short_queue(span: &Span) -> Loss {
-    match span.share_without_queue() {
-        Some(share) if share < MOSTLY => Loss::ShortQueue,
-        _ => Loss::Random,
+    let met_queue = span
+        .share_without_queue()
+        .is_some_and(|share| share < MOSTLY);
+    // Where round trips vary by themselves, they are as long at other times.
+    let is_at_losses = span.queue_before_loss_us() >= Some(AT_LOSSES * span.queue_us());
+    match met_queue && is_at_losses {
+        true => Loss::ShortQueue,
+        false => Loss::Random,
     }
 }
 
@@ -166,6 +178,7 @@ mod tests {
                 data_segs_out: moved / 1448,
                 delivered_pkts: moved / 1000,
                 busy_us: 100_000 * tenth,
+                ssthresh_pkts: Some(5),
                 ..sample(1, kind, tenth * SECOND / 10)
             };
             table.take(with(tenth, sending));
@@ -307,9 +320,56 @@ mod tests {
             seen.loss
         };
         assert_eq!(with_queue(100_000, 2_000), Some(Loss::Random));
+        // As CoDel keeps it.
+        assert_eq!(with_queue(100_000, 5_000), Some(Loss::ShortQueue));
         assert_eq!(with_queue(100_000, 14_000), Some(Loss::ShortQueue));
         assert_eq!(with_queue(100_000, 40_000), Some(Loss::Queue));
         assert_eq!(with_queue(20_000, 7_000), Some(Loss::Queue));
+    }
+
+    #[test]
+    fn a_queue_before_losses_is_short_where_it_is_no_burst_of_slow_start_and_no_jitter() {
+        let loss = |ssthresh_pkts: Option<u32>, mean_rtt_us: u64| {
+            let (_, seen) = told(move |tenth, sample| Sample {
+                ssthresh_pkts,
+                min_rtt_us: Some(100_000),
+                sum_rtt_us: tenth * mean_rtt_us,
+                count_rtt: tenth as u32,
+                cong_signals: (tenth / 20) as u32,
+                pre_cong_sum_rtt_us: tenth / 20 * 114_000,
+                ..sample
+            });
+            seen.loss
+        };
+        assert_eq!(loss(Some(5), 102_000), Some(Loss::ShortQueue));
+        assert_eq!(loss(None, 102_000), Some(Loss::Random));
+        assert_eq!(loss(Some(5), 110_000), Some(Loss::Random));
+    }
+
+    #[test]
+    fn a_paced_flow_tells_how_much_it_sends_between_losses() {
+        let run_pkts = |paced_from: u64, signals: u32| {
+            let paced = Rule {
+                pacing_rate_bps: Some(100_000_000),
+                ..Rule::default()
+            };
+            let (_, seen) = told_under(vec![(3, paced)], move |tenth, mut sample| {
+                sample.flow.rule_id = (tenth >= paced_from).then_some(3);
+                Sample {
+                    // After the first ten round trips.
+                    cong_signals: if tenth > 100 { signals } else { 0 },
+                    ..sample
+                }
+            });
+            seen.paced_run_pkts
+        };
+        // 691 segments in each tenth of a second, ten round trips of 20 ms of which are not counted.
+        let all = run_pkts(0, 0);
+        assert!((130_000..138_200).contains(&all), "{all}");
+        assert_eq!(run_pkts(0, 1), all / 2);
+        let half = run_pkts(100, 0);
+        assert!((60_000..69_100).contains(&half), "{half}");
+        assert_eq!(run_pkts(300, 0), 0);
     }
 
     #[test]

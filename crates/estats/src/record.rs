@@ -141,10 +141,13 @@ impl Record {
 
     fn follow(&mut self, before: Option<&Sample>, bounds: HistoryBounds) {
         self.events.bound(bounds.events);
-        let seen = self.totals.seen.and(&self.totals, &self.last);
-        self.totals = Totals::of(&self.last, seen);
         let before = before.unwrap_or(&self.last);
-        self.under_law.follow(before, &self.last, &self.totals);
+        let is_paced = self.paced_bps().is_some();
+        let mut seen = self.totals.seen.and(&self.totals, &self.last);
+        seen.note_signals([before, &self.last], is_paced, self.least_rtt_us);
+        self.totals = Totals::of(&self.last, seen);
+        self.under_law
+            .follow(before, &self.last, is_paced, &self.totals);
         self.has_ended = self.last.kind == SampleKind::End;
         if let Some(rate) = self.last.delivery_rate_bytes_per_s
             && !self.last.delivery_rate_is_app_limited
@@ -170,6 +173,7 @@ impl Record {
             let (best, mut latest) = (Window::better(self.best_window, &span), self.latest);
             latest.close(&span);
             (self.best_window, self.latest) = (best, latest);
+            self.under_law.close_window(&self.windowed.older);
         }
     }
 
@@ -234,6 +238,11 @@ impl Record {
     pub(crate) fn settled_span(&self) -> Option<Span<'_>> {
         let settled = self.under_law.settled.as_ref();
         settled.map(|settled| self.span_since(settled))
+    }
+
+    /// Whether a window since then showed its rate.
+    pub(crate) fn has_shown_rate(&self) -> bool {
+        self.under_law.has_shown_rate
     }
 
     pub(crate) fn rated_span(&self) -> Span<'_> {

@@ -68,16 +68,16 @@ pub(crate) struct Seen {
     /// Congestion signals that were seen one by one, and how many of them met hardly a queue.
     pub signals: u64,
     pub signals_without_queue: u64,
-    /// When the latest one was seen; no sum.
-    pub signal_ns: u64,
+    /// When the latest one was seen that met a queue, or followed one that had; no sum.
+    pub queued_ns: u64,
 }
 
 /// Less is hardly a queue, µs: CoDel, whose target is 5 ms (RFC 8289, 4.2), drops from some 4 on where others keep it, and a busy
 /// host's noise is below 3.
 const HARDLY_A_QUEUE_US: u64 = 3_000;
 
-/// What was lost in the same queue may be found so long after the first of it, round trips, when the queue is gone: past one recovery, and
-/// past that of what was sent again.
+/// What was lost in a queue may be found so long after the first of it, round trips, when the queue is gone: past one recovery, and past that
+/// of what was sent again.
 const FOUND_LATE_RTTS: u64 = 3;
 
 /// So few segments in flight do not bring the three duplicates that fast retransmission waits for (RFC 5681).
@@ -189,7 +189,6 @@ impl Seen {
         if s.backoff >= 2 && passed.bytes_acked == 0 {
             self.segs_in_stalled += passed.segs_in;
         }
-        self.note_signals(&passed, s);
         // The first one ends slow start: its rate may be that of a burst.
         if passed.cong_signals == 1
             && before.cong_signals > 0
@@ -226,18 +225,36 @@ impl Seen {
         self
     }
 
-    fn note_signals(&mut self, passed: &Totals, s: &Sample) {
-        if passed.cong_signals == 0 {
+    /// Congestion signals between these samples. `is_paced`: a rule bounds its rate; `least_rtt_us`: of all flows between its addresses.
+    pub(crate) fn note_signals(
+        &mut self,
+        [before, s]: [&Sample; 2],
+        is_paced: bool,
+        least_rtt_us: Option<u32>,
+    ) {
+        let signals = s.cong_signals.saturating_sub(before.cong_signals);
+        let sum_us = s
+            .pre_cong_sum_rtt_us
+            .saturating_sub(before.pre_cong_sum_rtt_us);
+        let Some(rtt_us) = sum_us.checked_div(signals.into()) else {
             return;
-        }
+        };
+        let own_us = s.min_rtt_us.unwrap_or(s.srtt_us);
+        let base_us = least_rtt_us.map_or(own_us, |least| least.min(own_us));
+        let met_queue = rtt_us >= u64::from(base_us) + HARDLY_A_QUEUE_US;
         let late_ns = FOUND_LATE_RTTS * u64::from(s.srtt_us) * 1000;
-        let is_late = self.signal_ns > 0 && s.now_ns.saturating_sub(self.signal_ns) < late_ns;
-        self.signal_ns = s.now_ns;
-        if passed.cong_signals == 1 && !is_late {
-            let base_us = u64::from(s.min_rtt_us.unwrap_or(s.srtt_us));
-            let is_without = passed.pre_cong_sum_rtt_us < base_us + HARDLY_A_QUEUE_US;
+        let is_late = self.queued_ns > 0 && s.now_ns.saturating_sub(self.queued_ns) < late_ns;
+        if met_queue || is_late {
+            self.queued_ns = s.now_ns;
+        }
+        let is_slow_start = before
+            .ssthresh_pkts
+            .is_none_or(|most| before.cwnd_pkts < most);
+        // A burst of slow start makes a queue of its own, whether or not it overflows.
+        let is_burst = is_slow_start && !is_paced;
+        if signals == 1 && !is_late && !is_burst {
             self.signals += 1;
-            self.signals_without_queue += u64::from(is_without);
+            self.signals_without_queue += u64::from(!met_queue);
         }
     }
 
@@ -246,7 +263,7 @@ impl Seen {
             ($($field:ident),*) => {
                 Seen {
                     $($field: self.$field.saturating_sub(earlier.$field),)*
-                    signal_ns: self.signal_ns,
+                    queued_ns: self.queued_ns,
                 }
             };
         }

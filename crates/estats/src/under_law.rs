@@ -23,6 +23,9 @@ pub(crate) struct UnderLaw {
     pub(crate) alone: Option<Totals>,
     /// When the start was over; none before.
     pub(crate) settled: Option<Totals>,
+    /// Whether a window has closed since then that began after it.
+    pub(crate) has_shown_rate: bool,
+    is_paced: bool,
 }
 
 impl UnderLaw {
@@ -31,14 +34,19 @@ impl UnderLaw {
             since: at,
             alone: None,
             settled: None,
+            has_shown_rate: false,
+            is_paced: false,
         }
     }
 
-    pub(crate) fn follow(&mut self, before: &Sample, last: &Sample, now: &Totals) {
+    /// `is_paced`: by its rule. A pace is like another law.
+    pub(crate) fn follow(&mut self, before: &Sample, last: &Sample, is_paced: bool, now: &Totals) {
         let both_answer = answers_to_loss(&before.law) && answers_to_loss(&last.law);
-        if last.law != before.law && !both_answer {
+        let is_other = last.law != before.law && !both_answer;
+        if is_other || is_paced && !self.is_paced {
             *self = UnderLaw::new(*now);
         }
+        self.is_paced = is_paced;
         let srtt_us = u64::from(last.srtt_us);
         let start_us = (START_NS / 1000).max(START_ROUND_TRIPS * srtt_us);
         // A pause is no part of a start.
@@ -49,5 +57,11 @@ impl UnderLaw {
         if self.settled.is_none() && busy_us >= start_us {
             self.settled = Some(*now);
         }
+    }
+
+    /// A window has closed that began then.
+    pub(crate) fn close_window(&mut self, began: &Totals) {
+        let is_past_start = |settled: &Totals| began.now_ns >= settled.now_ns;
+        self.has_shown_rate |= self.settled.as_ref().is_some_and(is_past_start);
     }
 }

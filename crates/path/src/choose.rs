@@ -405,6 +405,7 @@ mod tests {
         let started = rate_of(Some(Loss::Random), 0.005);
         assert!(started.is_some_and(|bps| bps <= 500_000_000));
         assert_eq!(rate_of(Some(Loss::Random), 0.02), None);
+        assert!(rate_of(Some(Loss::ShortQueue), 0.005).is_some());
         assert_eq!(rate_of(Some(Loss::Policed), 0.0), None);
         assert_eq!(rate_of(None, 0.0), None);
         assert_eq!(random.initial_ssthresh_pkts, None);
@@ -546,10 +547,9 @@ mod tests {
     proptest! {
         #[test]
         fn settings_are_within_their_bounds(
-            rate_bps in 1e3..1e13_f64, rtt_us in 1.0..60e6_f64, queue in 1.0..100.0_f64, kind in 0..4_usize,
+            rate_bps in 1e3..1e13_f64, rtt_us in 1.0..60e6_f64, queue in 1.0..100.0_f64, loss in proptest::sample::select(&Loss::ALL[..]),
             most in 0..1_u64 << 40,
         ) {
-            let loss = [Loss::None, Loss::Queue, Loss::Random, Loss::Policed][kind];
             let estimate = Estimate { high_rtt_us: rtt_us * queue, ..path(rate_bps, rtt_us, loss) };
             let host = Host { most_buffer_bytes: most, ..host() };
             let profile = choose(&estimate, &host, Shared).profile;

@@ -19,7 +19,8 @@ const LEAST_DOUBT: f64 = 0.02;
 /// Best rates of flows that the path held back differ by less than this.
 const SAME_RATE: f64 = 1.1;
 
-/// Paced flows that tell whether losses come of exceeding the rate: so many of the latest, and one without a loss is to have sent so much.
+/// Paced flows that tell whether losses come of exceeding the rate: so many of the latest, and one without losses is to have sent so much
+/// between two.
 const PACED_FLOWS: usize = 3;
 const LEAST_CLEAN_PKTS: u64 = 20_000;
 
@@ -112,7 +113,7 @@ impl Estimate {
 fn loses_paced(evidence: &[Evidence]) -> bool {
     let has_lost = |flow: &Evidence| match flow.under.lost_paced {
         true => Some(true),
-        false => (flow.is_given && flow.paced_pkts >= LEAST_CLEAN_PKTS).then_some(false),
+        false => (flow.is_given && flow.paced_run_pkts >= LEAST_CLEAN_PKTS).then_some(false),
     };
     let latest = evidence.iter().rev().filter_map(has_lost);
     let (lost, clean): (Vec<bool>, Vec<bool>) = latest.take(PACED_FLOWS).partition(|lost| *lost);
@@ -180,10 +181,15 @@ fn rate(evidence: &[Evidence]) -> Option<Rate> {
     }
 }
 
-/// Of kinds that are equally frequent the latest.
+/// First whether losses hold back a law that answers to them, then the kind. Of what is equally frequent the latest.
 fn most_frequent(losses: &[Loss]) -> Option<Loss> {
-    let count = |kind: &Loss| losses.iter().filter(|loss| *loss == kind).count();
-    losses.iter().copied().max_by_key(count)
+    let count = |is_so: &dyn Fn(&Loss) -> bool| losses.iter().filter(|loss| is_so(loss)).count();
+    let by_holding = |kind: &&Loss| count(&|loss| loss.holds_back() == kind.holds_back());
+    let holds_back = losses.iter().max_by_key(by_holding)?.holds_back();
+    let kinds = losses.iter().filter(|loss| loss.holds_back() == holds_back);
+    kinds
+        .max_by_key(|kind| count(&|loss| loss == *kind))
+        .copied()
 }
 
 #[cfg(test)]
@@ -265,6 +271,9 @@ mod tests {
             Some(Loss::Queue)
         );
         assert_eq!(of(&[Loss::Queue, Loss::Random]), Some(Loss::Random));
+        let held = [Loss::Random, Loss::ShortQueue, Loss::ShortQueue];
+        let both = [&held[..], &[Loss::Queue, Loss::Queue]].concat();
+        assert_eq!(of(&both), Some(Loss::ShortQueue));
         assert_eq!(of(&[]), None);
     }
 }

@@ -50,15 +50,16 @@ pub struct Evidence {
     pub loss: Option<Loss>,
     /// Segment size, bytes.
     pub mss_bytes: u32,
-    /// Under a law that does not answer to losses, the share of bytes sent again since its start was over.
+    /// Under a law that does not answer to losses, the share of bytes sent again since its start was over; none before a whole window
+    /// after that showed its rate.
     #[serde(default)]
     pub excess_share: Option<f64>,
     /// The most that its rule lets it send, bits a second.
     #[serde(default)]
     pub paced_bps: Option<u64>,
-    /// Segments with data that it sent since then, without those of a law before.
+    /// Segments with data that it sent in a row since it is so held, without a congestion signal; on average.
     #[serde(default)]
-    pub paced_pkts: u64,
+    pub paced_run_pkts: u64,
     /// Its law, where a path can ask for it.
     #[serde(default)]
     pub law: Option<Law>,
@@ -132,6 +133,15 @@ impl Limit {
 }
 
 impl Loss {
+    /// Each kind.
+    pub const ALL: [Loss; 5] = [
+        Loss::None,
+        Loss::Queue,
+        Loss::ShortQueue,
+        Loss::Random,
+        Loss::Policed,
+    ];
+
     /// Whether a law that answers to losses has less than the path's rate for them.
     pub fn holds_back(self) -> bool {
         matches!(self, Loss::ShortQueue | Loss::Random | Loss::Policed)

@@ -18,7 +18,8 @@ const LEAST_PKTS: u64 = 1_000;
 const LEAST_TIME_US: i64 = 10_000_000;
 
 /// `fp_bbr` is kept for so long at least: it begins with a start, and a path that looks now like this and now like that would
-/// have nothing else. A flow that loses segments without a queue gets it at once.
+/// have nothing else. A flow that loses segments without a queue gets it at once. Where the queue is short it ends as soon as it has found the
+/// rate, once in so long.
 pub(crate) const LAW_KEPT_US: i64 = 15_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
@@ -37,6 +38,9 @@ pub struct Guard {
     /// When the law on trial became it, µs since 1970.
     #[serde(default)]
     law_since_us: i64,
+    /// When the law on trial took the place of a pace, µs since 1970.
+    #[serde(default)]
+    unpaced_us: Option<i64>,
     /// Flows start by slow start until then, µs since 1970.
     #[serde(default)]
     no_start_until_us: i64,
@@ -115,6 +119,9 @@ impl Guard {
             if last.as_ref().and_then(|last| last.profile.law) != profile.law {
                 self.law_since_us = now_us;
             }
+            if last.as_ref().is_some_and(|last| is_paced(&last.profile)) && !is_paced(profile) {
+                self.unpaced_us = Some(now_us);
+            }
             // Flows that were paced before tell the same as those that begin now.
             let paced_since_us = last
                 .as_ref()
@@ -147,10 +154,11 @@ impl Guard {
     pub(crate) fn keeps_law(&self, chosen: &Profile, known: &Estimate, now_us: i64) -> bool {
         let now = self.profile().and_then(|profile| profile.law);
         let leaves = now == Some(Law::Bbr) && chosen.law != now && !chosen.is_empty();
-        // Below the rate that was found such a queue is empty, for the path's other flows, too.
-        let is_found = known.loss == Some(Loss::ShortQueue) && chosen.pacing_rate_bps.is_some();
-        let kept_us = now_us.saturating_sub(self.law_since_us);
-        leaves && !is_found && (0..LAW_KEPT_US).contains(&kept_us)
+        let is_within = |us: i64| (0..LAW_KEPT_US).contains(&now_us.saturating_sub(us));
+        // It would fill a queue that an AQM keeps short for others.
+        let may_end =
+            known.loss == Some(Loss::ShortQueue) && !self.unpaced_us.is_some_and(is_within);
+        leaves && !may_end && is_within(self.law_since_us)
     }
 
     /// Why the path is left alone at a time; none where it is not.

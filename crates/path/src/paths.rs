@@ -361,6 +361,41 @@ mod tests {
     }
 
     #[test]
+    fn a_path_with_a_short_queue_does_not_come_and_go_from_bbr() {
+        let law = |paths: &Paths| paths.assigned().next().and_then(|(given, _)| given.law);
+        let mut paths = Paths::default();
+        let lossy = Evidence {
+            loss: Some(Loss::ShortQueue),
+            ..flow(0, 1e9)
+        };
+        let found = |number| Evidence {
+            loss: None,
+            law: Some(Law::Bbr),
+            excess_share: Some(0.001),
+            ..flow(number, 1e9)
+        };
+        let mut given = |seen: &[Evidence], now_us| {
+            for seen in seen {
+                paths.learn(key(0), seen.clone());
+            }
+            paths.assign(&host(), now_us);
+            law(&paths)
+        };
+        assert_eq!(given(std::slice::from_ref(&lossy), 0), Some(Law::Bbr));
+        assert_eq!(given(&[found(1)], 1), Some(Law::Cubic));
+        // Short ones, which find no rate.
+        let short: Vec<Evidence> = (2..22)
+            .map(|number| Evidence {
+                loss: None,
+                ..flow(number, 1e9)
+            })
+            .collect();
+        assert_eq!(given(&short, 2), Some(Law::Bbr));
+        assert_eq!(given(&[found(22)], 3), Some(Law::Bbr));
+        assert_eq!(given(&[], 2 + LAW_KEPT_US), Some(Law::Cubic));
+    }
+
+    #[test]
     fn a_path_keeps_its_profile_while_the_estimate_moves_little() {
         let mut paths = Paths::default();
         paths.learn(key(0), flow(0, 1e9));
