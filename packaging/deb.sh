@@ -42,8 +42,9 @@ Priority: optional
 Description: makes TCP fast on long fat paths
  A daemon loads eBPF programs that set the socket options of each connection by
  the administrator's policy: buffers, congestion control, the initial window.
- Programs need no change, the kernel no patch. As installed it tunes nothing and
- is not started: see fatpath(1) and fatpath-policy(5).
+ Programs need no change, the kernel no patch. As installed it learns the paths
+ of this host and tunes their flows. It is not started: see fatpath(1) and
+ fatpath-policy(5).
 END
 (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 mkdir -p "$directory"

@@ -25,8 +25,9 @@ License: (MIT OR Apache-2.0) AND (GPL-2.0-only OR BSD-2-Clause) AND LGPL-2.1-or-
 %description
 A daemon loads eBPF programs that set the socket options of each connection by
 the administrator's policy: buffers, congestion control, the initial window.
-Programs need no change, the kernel no patch. As installed it tunes nothing and
-is not started: see fatpath(1) and fatpath-policy(5).
+Programs need no change, the kernel no patch. As installed it learns the paths
+of this host and tunes their flows. It is not started: see fatpath(1) and
+fatpath-policy(5).
 %install
 cp -a $tree/. %{buildroot}
 %post

@@ -178,6 +178,7 @@ fn the_installed_policy_loads_and_its_examples_do_too() {
     let policy = parse(text, None).expect("the installed file loads");
     assert_eq!((policy.rules.len(), policy.host.sysctls.len()), (0, 0));
     assert_eq!(policy.archive, Some(fatpath_policy::Archive::default()));
+    assert_eq!(policy.auto.mode, fatpath_policy::AutoMode::Tune);
     let start = text
         .find("# [host.sysctl]")
         .expect("the examples begin with [host.sysctl]");
