@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The daemon is not started by installing it: the administrator writes a policy, and enables it. Nor is the responder.
+# The daemon is not started by installing it: the administrator looks at the policy, and enables it. Nor is the responder.
 # An upgrade starts either anew where it runs; what the daemon loaded goes on tuning meanwhile, and the new build takes live
 # flows over.
 set -e

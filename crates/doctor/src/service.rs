@@ -103,6 +103,10 @@ fn of_good(policy: &Policy, name: &str) -> Check {
         count => format!("{count} rules"),
     };
     match policy.warnings.as_slice() {
+        [] if policy.auto.mode == AutoMode::Tune => Check::ok(
+            NAME,
+            format!("{name}: {rules}, and learned paths are tuned"),
+        ),
         [] => Check::ok(NAME, format!("{name}: {rules}")),
         [first, ..] => Check::warn(
             NAME,

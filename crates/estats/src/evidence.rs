@@ -80,11 +80,9 @@ impl Record {
         self.rule.as_ref()?.pacing_rate_bps
     }
 
-    fn paced_run_pkts(&self) -> u64 {
-        let alone = self.alone_span().filter(|_| self.paced_bps().is_some());
-        alone.map_or(0, |span| {
-            span.passed.data_segs_out / (1 + span.passed.cong_signals)
-        })
+    fn paced_run_pkts(&self) -> Option<u64> {
+        let alone = self.alone_span().filter(|_| self.paced_bps().is_some())?;
+        Some(alone.passed.data_segs_out / (1 + alone.passed.cong_signals))
     }
 
     /// Of a law that answers to losses. The diagnosis tells losses of a bad line and of a policer apart; what is left met a
@@ -121,7 +119,7 @@ fn of_short_queue(span: &Span) -> Loss {
         .share_without_queue()
         .is_some_and(|share| share < MOSTLY);
     // Where round trips vary by themselves, they are as long at other times.
-    let is_at_losses = span.queue_before_loss_us() >= Some(AT_LOSSES * span.queue_us());
+    let is_at_losses = span.queue_before_loss_us() >= Some(AT_LOSSES * span.path_queue_us());
     match met_queue && is_at_losses {
         true => Loss::ShortQueue,
         false => Loss::Random,
@@ -361,7 +359,7 @@ mod tests {
                     ..sample
                 }
             });
-            seen.paced_run_pkts
+            seen.paced_run_pkts.unwrap_or_default()
         };
         // 691 segments in each tenth of a second, ten round trips of 20 ms of which are not counted.
         let all = run_pkts(0, 0);
@@ -378,12 +376,13 @@ mod tests {
             pacing_rate_bps: Some(100_000_000),
             ..Rule::default()
         };
-        let with_queue = |queue_us: u64| {
+        let with_queue = |ssthresh_pkts: Option<u32>, queue_us: u64| {
             let (_, seen) = told_under(vec![(3, paced.clone())], move |tenth, mut sample| {
                 sample.flow.rule_id = Some(3);
                 // The first met what the flow had sent before it was paced.
                 let (signals, first_us) = (tenth.min(4), tenth.min(1) * 80_000);
                 Sample {
+                    ssthresh_pkts,
                     min_rtt_us: Some(100_000),
                     cong_signals: signals as u32,
                     pre_cong_sum_rtt_us: first_us + signals * (100_000 + queue_us),
@@ -393,8 +392,11 @@ mod tests {
             assert_eq!(seen.paced_bps, Some(100_000_000));
             seen.loss
         };
-        assert_eq!(with_queue(1_000), Some(Loss::Random));
-        assert_eq!(with_queue(6_000), None);
+        // Slow start below the path's rate makes no queue either.
+        for ssthresh_pkts in [None, Some(5)] {
+            assert_eq!(with_queue(ssthresh_pkts, 1_000), Some(Loss::Random));
+            assert_eq!(with_queue(ssthresh_pkts, 6_000), None);
+        }
     }
 
     #[test]
@@ -470,6 +472,20 @@ mod tests {
             (None, Some(0.0)),
             "{seen:?}"
         );
+    }
+
+    #[test]
+    fn a_program_that_holds_a_flow_back_keeps_its_law_from_finding_the_rate() {
+        let excess_share = |busy_us: u64| {
+            let (_, seen) = told(move |tenth, sample| Sample {
+                law: "fp_bbr".into(),
+                busy_us: busy_us * tenth,
+                ..sample
+            });
+            seen.excess_share
+        };
+        assert_eq!(excess_share(100_000), Some(0.0));
+        assert_eq!(excess_share(40_000), None);
     }
 
     #[test]

@@ -172,8 +172,11 @@ impl Record {
         if (is_over || self.has_ended) && span.passed.now_ns >= length_ns {
             let (best, mut latest) = (Window::better(self.best_window, &span), self.latest);
             latest.close(&span);
+            let shows_rate = Window::of(&span).limit.is_none();
             (self.best_window, self.latest) = (best, latest);
-            self.under_law.close_window(&self.windowed.older);
+            if shows_rate {
+                self.under_law.close_window(&self.windowed.older);
+            }
         }
     }
 

@@ -107,6 +107,11 @@ impl Span<'_> {
         (self.mean_rtt_us() - self.base_rtt_us()).max(0.0)
     }
 
+    /// The same over the least of all flows between its addresses.
+    pub(crate) fn path_queue_us(&self) -> f64 {
+        (self.mean_rtt_us() - self.path_rtt_us()).max(0.0)
+    }
+
     /// Of the bytes sent since its law's start was over, those retransmitted; none before.
     pub(crate) fn retransmitted_later_share(&self) -> Option<f64> {
         let later = self.totals.since(self.settled?);

@@ -23,7 +23,7 @@ pub(crate) struct UnderLaw {
     pub(crate) alone: Option<Totals>,
     /// When the start was over; none before.
     pub(crate) settled: Option<Totals>,
-    /// Whether a window has closed since then that began after it.
+    /// Whether a window has closed since then that began after it, and that nothing but the path held back.
     pub(crate) has_shown_rate: bool,
     is_paced: bool,
 }
@@ -43,7 +43,7 @@ impl UnderLaw {
     pub(crate) fn follow(&mut self, before: &Sample, last: &Sample, is_paced: bool, now: &Totals) {
         let both_answer = answers_to_loss(&before.law) && answers_to_loss(&last.law);
         let is_other = last.law != before.law && !both_answer;
-        if is_other || is_paced && !self.is_paced {
+        if is_other || is_paced != self.is_paced {
             *self = UnderLaw::new(*now);
         }
         self.is_paced = is_paced;
@@ -59,7 +59,7 @@ impl UnderLaw {
         }
     }
 
-    /// A window has closed that began then.
+    /// A window has closed that began then, and that nothing but the path held back.
     pub(crate) fn close_window(&mut self, began: &Totals) {
         let is_past_start = |settled: &Totals| began.now_ns >= settled.now_ns;
         self.has_shown_rate |= self.settled.as_ref().is_some_and(is_past_start);

@@ -17,7 +17,7 @@ const BBR_BUFFER_BDPS: f64 = 6.0;
 /// A receiver does not know which law the sender has.
 const RECEIVE_BDPS: f64 = BBR_BUFFER_BDPS;
 
-/// While buffers, or losses without a queue, held flows back, the path's rate may be so many times the one that is known.
+/// While buffers, or losses that are not of a long queue, held flows back, the path's rate may be so many times the one that is known.
 const GROWTH: f64 = 4.0;
 
 /// Of the kernel's largest buffer about half is payload; the rest is its own overhead.

@@ -102,6 +102,11 @@ impl Estimate {
         })
     }
 
+    /// Whether its rate is that of so few flows that it may be the first of a flow that has more later.
+    pub(crate) fn has_rate_of_few(&self) -> bool {
+        self.rate.is_some_and(|rate| rate.bps.doubt >= DOUBT_OF_FEW)
+    }
+
     /// Bandwidth-delay product, bytes.
     pub fn bdp_bytes(&self) -> Option<f64> {
         Some(self.rate?.bps.value * self.base_rtt_us.value / 8e6)
@@ -111,9 +116,13 @@ impl Estimate {
 /// Whether paced flows lose segments without a queue all the same: of the latest that tell, most do. One may have met others whose queue an
 /// AQM keeps short.
 fn loses_paced(evidence: &[Evidence]) -> bool {
+    let run_pkts = |flow: &Evidence| {
+        let told = flow.paced_run_pkts.filter(|_| flow.is_given);
+        told.or(flow.under.paced_bps.map(|_| flow.sent_pkts))
+    };
     let has_lost = |flow: &Evidence| match flow.under.lost_paced {
         true => Some(true),
-        false => (flow.is_given && flow.paced_run_pkts >= LEAST_CLEAN_PKTS).then_some(false),
+        false => (run_pkts(flow) >= Some(LEAST_CLEAN_PKTS)).then_some(false),
     };
     let latest = evidence.iter().rev().filter_map(has_lost);
     let (lost, clean): (Vec<bool>, Vec<bool>) = latest.take(PACED_FLOWS).partition(|lost| *lost);

@@ -57,9 +57,10 @@ pub struct Evidence {
     /// The most that its rule lets it send, bits a second.
     #[serde(default)]
     pub paced_bps: Option<u64>,
-    /// Segments with data that it sent in a row since it is so held, without a congestion signal; on average.
+    /// Segments with data that it sent in a row since it is so held, without a congestion signal: the largest mean so far. None of a flow
+    /// that is not, or of which an earlier build told.
     #[serde(default)]
-    pub paced_run_pkts: u64,
+    pub paced_run_pkts: Option<u64>,
     /// Its law, where a path can ask for it.
     #[serde(default)]
     pub law: Option<Law>,

@@ -37,7 +37,7 @@ mod tests {
             mss_bytes: 1448,
             excess_share: None,
             paced_bps: None,
-            paced_run_pkts: 0,
+            paced_run_pkts: None,
             law: None,
             is_given,
             under: Under::default(),

@@ -63,7 +63,7 @@ impl Path {
         let before = known.map(|place| self.evidence.remove(place));
         seen.under = self.guard.under(&seen).after(before.as_ref());
         seen.heed_pacing();
-        let told_run_pkts = before.as_ref().map_or(0, |before| before.paced_run_pkts);
+        let told_run_pkts = before.as_ref().and_then(|before| before.paced_run_pkts);
         seen.paced_run_pkts = seen.paced_run_pkts.max(told_run_pkts);
         self.guard.learn(&seen);
         self.flows += u64::from(before.is_none());
@@ -209,7 +209,7 @@ pub(crate) mod tests {
             mss_bytes: 1448,
             excess_share: None,
             paced_bps: None,
-            paced_run_pkts: 0,
+            paced_run_pkts: None,
             law: None,
             is_given: true,
             under: Under::default(),
@@ -401,10 +401,10 @@ pub(crate) mod tests {
     /// A flow that comes late beside others at a queue that CoDel keeps short loses segments at any rate.
     #[test]
     fn behind_a_paced_flow_that_lost_nothing_it_takes_two_that_do() {
-        let paced = |number, loss, paced_run_pkts| Evidence {
+        let paced = |number, loss, run_pkts| Evidence {
             loss,
             law: Some(Law::Cubic),
-            paced_run_pkts,
+            paced_run_pkts: Some(run_pkts),
             ..flow(number, 3.8e8)
         };
         let lossy = |number| paced(number, Some(Loss::Random), 300_000);

@@ -186,7 +186,11 @@ impl Paths {
             }
         };
         let keeps_law = !is_other_host && path.guard.keeps_law(&chosen, &estimate, now_us);
-        let stays = |now: &&Profile| now.is_near(&chosen) || keeps_law;
+        let starts_too_low = |now: &Profile| {
+            estimate.has_rate_of_few() && chosen.initial_rate_bps > now.initial_rate_bps
+        };
+        let is_near = |now: &Profile| now.is_near(&chosen) && !starts_too_low(now);
+        let stays = |now: &&Profile| is_near(now) || keeps_law;
         let now = path.guard.profile().filter(stays);
         let profile = now.cloned().unwrap_or(chosen);
         path.guard.begin(&profile, &estimate, now_us);
@@ -393,6 +397,18 @@ mod tests {
         assert_eq!(given(&short, 2), Some(Law::Bbr));
         assert_eq!(given(&[found(22)], 3), Some(Law::Bbr));
         assert_eq!(given(&[], 2 + LAW_KEPT_US), Some(Law::Cubic));
+    }
+
+    #[test]
+    fn a_start_follows_the_rate_that_a_first_flow_shows_later() {
+        let rate = |paths: &Paths| paths.assigned().next().unwrap().0.initial_rate_bps;
+        let mut paths = Paths::default();
+        paths.learn(key(0), flow(0, 0.8e9));
+        paths.assign(&host(), 0);
+        let first = rate(&paths).unwrap();
+        paths.learn(key(0), flow(0, 1.1e9));
+        paths.assign(&host(), 1);
+        assert!(rate(&paths).unwrap() > first);
     }
 
     #[test]

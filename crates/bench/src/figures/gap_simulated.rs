@@ -68,7 +68,7 @@ struct Row {
 enum Known {
     /// Losses meet a queue.
     Queue,
-    /// None does, and `fp_bbr` found the rate.
+    /// A short one, and `fp_bbr` found the rate.
     Found,
     /// Also below that rate segments are lost.
     Lossy,
