@@ -96,7 +96,7 @@ impl Record {
         if has("FP-POLICED") {
             Some(Loss::Policed)
         } else if has("FP-LOSS-RANDOM") || met_no_queue && hold_back(span) {
-            Some(of_short_queue(span))
+            Some(short_queue_or_random(span))
         } else if signals == 0 && span.passed.segs_retrans == 0 && sent >= CLEAN_PKTS {
             Some(Loss::None)
         } else if met_queue(span) {
@@ -113,8 +113,8 @@ fn paced_loss(span: &Span) -> Option<Loss> {
     is_random.then_some(Loss::Random)
 }
 
-/// Losses that met no queue that would be long enough: most of them one, all the same, or hardly any.
-fn of_short_queue(span: &Span) -> Loss {
+/// The kind of losses that met no queue which is long enough for the law.
+fn short_queue_or_random(span: &Span) -> Loss {
     let met_queue = span
         .share_without_queue()
         .is_some_and(|share| share < MOSTLY);

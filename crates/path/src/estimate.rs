@@ -19,8 +19,8 @@ const LEAST_DOUBT: f64 = 0.02;
 /// Best rates of flows that the path held back differ by less than this.
 const SAME_RATE: f64 = 1.1;
 
-/// Paced flows that tell whether losses come of exceeding the rate: so many of the latest, and one without losses is to have sent so much
-/// between two.
+/// Paced flows that tell whether losses come of exceeding the rate: so many of the latest. One that shows that they do has sent so
+/// much from one congestion signal to the next.
 const PACED_FLOWS: usize = 3;
 const LEAST_CLEAN_PKTS: u64 = 20_000;
 
@@ -102,7 +102,7 @@ impl Estimate {
         })
     }
 
-    /// Whether its rate is that of so few flows that it may be the first of a flow that has more later.
+    /// Whether fewer than three flows told its rate: the first window of a flow may have less than later ones.
     pub(crate) fn has_rate_of_few(&self) -> bool {
         self.rate.is_some_and(|rate| rate.bps.doubt >= DOUBT_OF_FEW)
     }

@@ -19,7 +19,7 @@ const LEAST_TIME_US: i64 = 10_000_000;
 
 /// `fp_bbr` is kept for so long at least: it begins with a start, and a path that looks now like this and now like that would
 /// have nothing else. A flow that loses segments without a queue gets it at once. Where the queue is short it ends as soon as it has found the
-/// rate, once in so long.
+/// rate, unless it took the place of a pace within this time.
 pub(crate) const LAW_KEPT_US: i64 = 15_000_000;
 
 /// Too slow: the median of so many flows below this share of what the path had before.
